@@ -1,0 +1,195 @@
+// Package snapshot is step 7: what the tray and the windows draw, and the
+// intents they send. Plain serialisable data, a leaf.
+package snapshot
+
+import "time"
+
+// State is what the tray icon shows, one at a time. Serialised.
+type State string
+
+const (
+	Offline  State = "offline"
+	Online   State = "online"
+	Working  State = "working"
+	NeedsYou State = "needs-you"
+	Paused   State = "paused"
+	SignIn   State = "sign-in"
+)
+
+// Snapshot is the whole state at one moment. A published one never changes.
+type Snapshot struct {
+	Seq     uint64 `json:"seq"`
+	Machine string `json:"machine"` // its name
+	State   State  `json:"state"`
+	// Line is the state in a few words: "Claude is working".
+	Line string `json:"line"`
+	// Problem is one sentence that says what is wrong and Fix the intent that
+	// mends it with FixLabel on its button; all "" when nothing is wrong.
+	Problem  string     `json:"problem,omitempty"`
+	Fix      IntentKind `json:"fix,omitempty"`
+	FixLabel string     `json:"fix_label,omitempty"`
+
+	Hub     Hub      `json:"hub"`
+	Paused  bool     `json:"paused"`
+	Stopped *Stopped `json:"stopped,omitempty"` // after Stop everything, until resumed
+	// Warning is said loudly in every window: full access by policy, no
+	// containment, no keychain.
+	Warnings []string `json:"warnings,omitempty"`
+
+	Waiting  int       `json:"waiting"` // cards that wait, the open one too
+	Sessions []Session `json:"sessions"`
+	// Entries is the newest part of the log, newest first, at most MaxEntries.
+	Entries []Entry `json:"entries"`
+	Record  Record  `json:"record"`
+	Today   Traffic `json:"today"`
+	Connect Connect `json:"connect"`
+}
+
+// MaxEntries is how many log entries a snapshot carries.
+const MaxEntries = 300
+
+// Hub is the other end.
+type Hub struct {
+	Paired  bool   `json:"paired"`
+	Kind    string `json:"kind"` // "", "this", "own"
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Online  bool   `json:"online"`
+}
+
+// Stopped reports what Stop everything did.
+type Stopped struct {
+	Commands int       `json:"commands"`
+	Sessions int       `json:"sessions"`
+	At       time.Time `json:"at"`
+}
+
+// Session is one open session.
+type Session struct {
+	ID        string    `json:"id"`
+	Principal string    `json:"principal"`
+	Agent     string    `json:"agent,omitempty"`
+	Title     string    `json:"title,omitempty"`
+	Folder    string    `json:"folder"`
+	Mode      string    `json:"mode"`
+	Since     time.Time `json:"since"`
+	Until     time.Time `json:"until"`
+	Running   int       `json:"running"` // requests and children
+}
+
+// Outcome of a log entry. Serialised.
+type Outcome string
+
+const (
+	Asking      Outcome = "asking" // a card is open, or queued
+	Running     Outcome = "running"
+	Done        Outcome = "done"
+	Failed      Outcome = "failed"  // ran, and ended badly
+	Halted      Outcome = "stopped" // ended by the person or by its session's end
+	Denied      Outcome = "denied"
+	Expired     Outcome = "expired"
+	Undelivered Outcome = "undelivered"
+	Cancelled   Outcome = "cancelled"
+)
+
+// Entry is one line of the log: one request.
+type Entry struct {
+	ID         string        `json:"id"`
+	Time       time.Time     `json:"time"`
+	Who        string        `json:"who"`
+	What       string        `json:"what"`
+	Capability string        `json:"capability"`
+	Outcome    Outcome       `json:"outcome"`
+	Result     string        `json:"result,omitempty"` // "exit code 0"
+	By         string        `json:"by,omitempty"`     // what allowed or refused it
+	Took       time.Duration `json:"took"`
+	Sent       int64         `json:"sent"`
+	Received   int64         `json:"received"`
+	// CanStop: it runs. CanAllowNext: its card has gone unanswered or could
+	// not be shown, and the same request may be let through next time.
+	CanStop      bool `json:"can_stop,omitempty"`
+	CanAllowNext bool `json:"can_allow_next,omitempty"`
+	AllowedNext  bool `json:"allowed_next,omitempty"`
+	// Left is how many children of it still run.
+	Left int `json:"left,omitempty"`
+}
+
+// Detail is what one entry shows when it is opened. All text is as it was;
+// who draws it neutralises it.
+type Detail struct {
+	Entry    Entry    `json:"entry"`
+	Sentence string   `json:"sentence"`
+	Where    string   `json:"where"` // "Contained · folder project · no network"
+	Exact    string   `json:"exact"`
+	Details  []string `json:"details,omitempty"`
+	Output   string   `json:"output"` // so far
+	Notes    []string `json:"notes,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+}
+
+// Record says whether the record is whole.
+type Record struct {
+	OK      bool      `json:"ok"`
+	Since   time.Time `json:"since"`
+	Problem string    `json:"problem,omitempty"`
+}
+
+// Traffic of today, contents only.
+type Traffic struct {
+	Sent     int64 `json:"sent"`
+	Received int64 `json:"received"`
+}
+
+// Connect is what the Pair window's last page shows.
+type Connect struct {
+	// Lines are to be copied into a program's environment; they hold a key
+	// that is shown once. Empty until a key was asked for.
+	Name  string   `json:"name,omitempty"`
+	Lines []string `json:"lines,omitempty"`
+	// PairError says why pairing failed, in one sentence.
+	PairError string `json:"pair_error,omitempty"`
+	Pairing   bool   `json:"pairing,omitempty"`
+	// Practice is "", "running", "done" or a sentence that says what went wrong.
+	Practice string `json:"practice,omitempty"`
+}
+
+// IntentKind is a thing that a person can want. Serialised.
+type IntentKind string
+
+const (
+	Pair        IntentKind = "pair"       // this computer only
+	Unpair      IntentKind = "unpair"     //
+	Reconnect   IntentKind = "reconnect"  // after another copy took over
+	Pause       IntentKind = "pause"      //
+	Resume      IntentKind = "resume"     //
+	StopAll     IntentKind = "stop-all"   //
+	StopOne     IntentKind = "stop-one"   // Entry
+	AllowNext   IntentKind = "allow-next" // Entry
+	EndSession  IntentKind = "end-session"
+	MakeKey     IntentKind = "make-key" // Text: the program's name
+	ForgetKey   IntentKind = "forget-key"
+	Practice    IntentKind = "practice"
+	Export      IntentKind = "export" // Text: the file to write
+	ShowCard    IntentKind = "show-card"
+	ShowWindow  IntentKind = "show-window" // Text: a Window
+	GetDetail   IntentKind = "get-detail"  // Entry; the answer is a Detail
+	Find        IntentKind = "find"        // Text and Filter; the answer is Entries
+	VerifyAgain IntentKind = "verify"
+	Quit        IntentKind = "quit"
+)
+
+// Intent is a person's wish, from the tray, a window or the control socket.
+type Intent struct {
+	Kind    IntentKind `json:"kind"`
+	Entry   string     `json:"entry,omitempty"`
+	Session string     `json:"session,omitempty"`
+	Text    string     `json:"text,omitempty"`
+	Filter  string     `json:"filter,omitempty"` // a capability, or ""
+}
+
+// Windows. Serialised.
+const (
+	WindowPair     = "pair"
+	WindowActivity = "activity"
+	WindowMain     = "main" // stands in for the tray where there is none
+)

@@ -1,0 +1,210 @@
+// Package consent is step 4: nothing reaches an executor without a Grant, and
+// only the Gate makes one. It holds what is asked (Request), what was answered
+// (Answer, Decision), what may run (Grant) and what is remembered (Stored);
+// it declares the decider, prompter, recorder and grant book it needs, and
+// imports nothing of ours.
+package consent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Mode is how a session may work, as its card was answered. Serialised.
+type Mode string
+
+const (
+	ModeLook Mode = "look" // read in the folder
+	ModeWork Mode = "work" // read, write, contained commands without network
+	ModeAsk  Mode = "ask"  // everything is asked
+)
+
+// Scope is how long a decision holds. Serialised.
+type Scope string
+
+const (
+	Once      Scope = "once"
+	Session   Scope = "session"
+	Minutes15 Scope = "15m"
+	Always    Scope = "always"
+)
+
+// Containment is where a command runs. Serialised.
+type Containment string
+
+const (
+	Contained  Containment = "contained" // in a container that sees the session's folder only
+	FullAccess Containment = "full"      // with the person's own rights
+)
+
+// Risk orders how careful a card has to be.
+type Risk int
+
+const (
+	RiskLow    Risk = 1
+	RiskNormal Risk = 2
+	RiskHigh   Risk = 3
+)
+
+// EffectKind is one kind of thing that a request would do. Serialised.
+type EffectKind string
+
+const (
+	EffectRead      EffectKind = "read"      // reads in the folder
+	EffectCreate    EffectKind = "create"    // makes what is not there
+	EffectOverwrite EffectKind = "overwrite" // replaces contents
+	EffectDelete    EffectKind = "delete"
+	EffectMove      EffectKind = "move"
+	EffectStartup   EffectKind = "startup" // changes a name that other programs run
+	EffectRun       EffectKind = "run"     // runs a program
+	EffectEnv       EffectKind = "env"     // sets a variable that changes what runs
+)
+
+// Effect is one thing that a request would do, in words and counts.
+type Effect struct {
+	Kind  EffectKind `json:"kind"`
+	Text  string     `json:"text"` // one short sentence
+	Count int        `json:"count,omitempty"`
+	Bytes int64      `json:"bytes,omitempty"`
+	// Own means that the session itself made everything this touches.
+	Own bool `json:"own,omitempty"`
+}
+
+// Principal is who asks, as proven by a key.
+type Principal struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Claims are what a program says about itself. They grant nothing and are
+// shown in quotes.
+type Claims struct {
+	Agent string `json:"agent,omitempty"`
+	Title string `json:"title,omitempty"`
+}
+
+// Digest is the SHA-256 of a request's exact payload.
+type Digest [sha256.Size]byte
+
+// DigestOf hashes v's JSON; map keys are sorted by encoding/json, so equal
+// payloads have equal digests. It panics on what JSON cannot hold, which is a
+// mistake of the caller.
+func DigestOf(v any) Digest {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("consent: digest of what JSON cannot hold: " + err.Error())
+	}
+	return sha256.Sum256(b)
+}
+
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Rule is what a remembered decision matches: everything in it must be equal.
+type Rule struct {
+	Hub        string      `json:"hub"`
+	Principal  string      `json:"principal"`
+	Folder     string      `json:"folder"`
+	Capability string      `json:"capability"`
+	Action     string      `json:"action"`
+	Exact      string      `json:"exact"` // the exact text, or "" where the action alone is the rule
+	Env        string      `json:"env,omitempty"`
+	Cwd        string      `json:"cwd,omitempty"`
+	Contain    Containment `json:"contain,omitempty"`
+}
+
+// Key is the rule as one comparable string.
+func (r Rule) Key() string { b, _ := json.Marshal(r); return string(b) }
+
+// Request is one thing asked for, with its exact payload's digest: what the
+// policy judges, the card shows and the record keeps. It is plain data.
+type Request struct {
+	ID         string    `json:"id"`  // unique on this machine
+	Hub        string    `json:"hub"` // the hub's id: "this" or its address
+	HubName    string    `json:"hub_name"`
+	Principal  Principal `json:"principal"`
+	Claims     Claims    `json:"claims"`
+	Session    string    `json:"session"`
+	Mode       Mode      `json:"mode,omitempty"` // of the session; "" for its own card
+	Folder     string    `json:"folder"`         // the session's folder, or the wish
+	Capability string    `json:"capability"`     // "session", "files", "shell"
+	Action     string    `json:"action"`         // "open", "read", "write", "run", …
+
+	Title    string   `json:"title"`    // a few words for a list: "Run npm test"
+	Sentence string   `json:"sentence"` // the card's one sentence
+	Exact    string   `json:"exact"`    // the exact text; shown bytes are run bytes
+	Details  []string `json:"details,omitempty"`
+	Effects  []Effect `json:"effects,omitempty"`
+	Risk     Risk     `json:"risk"`
+
+	Digest      Digest `json:"-"`
+	Fingerprint string `json:"fingerprint,omitempty"` // of what was looked at
+
+	// Containable says that it can run contained; FullOffered that the person
+	// may choose full access instead.
+	Containable bool `json:"containable,omitempty"`
+	FullOffered bool `json:"full_offered,omitempty"`
+	// Rule is what would be remembered, with Contain left empty.
+	Rule   Rule    `json:"rule"`
+	Scopes []Scope `json:"scopes,omitempty"` // offered, Once first
+
+	// RepeatKey names the payload across sessions of a principal where the
+	// session itself is what is asked for; "" means within the session.
+	RepeatKey string `json:"-"`
+
+	Arrived  time.Time `json:"arrived"`
+	Deadline time.Time `json:"deadline"` // when the card closes
+}
+
+// Choice is what the person chose beyond yes or no.
+type Choice struct {
+	Scope    Scope       `json:"scope,omitempty"`
+	Contain  Containment `json:"contain,omitempty"`
+	Mode     Mode        `json:"mode,omitempty"`   // session card
+	Folder   string      `json:"folder,omitempty"` // session card
+	Remember bool        `json:"remember,omitempty"`
+}
+
+// Answer is a person's answer to one card.
+type Answer struct {
+	Allow  bool   `json:"allow"`
+	Choice Choice `json:"choice"`
+	Via    string `json:"via,omitempty"` // "card", "terminal"
+}
+
+// Outcome of a request's decision. Serialised.
+type Outcome string
+
+const (
+	Allowed     Outcome = "allowed"
+	Denied      Outcome = "denied"
+	Expired     Outcome = "expired"     // shown, nobody answered
+	Undelivered Outcome = "undelivered" // could not be shown
+	Cancelled   Outcome = "cancelled"   // its request ended first
+)
+
+// Decision is what the record keeps of a request before anything runs.
+type Decision struct {
+	Outcome Outcome `json:"outcome"`
+	// By says what decided: "you", "rule", "mode", "policy", "allow-next",
+	// "limit".
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"` // one sentence
+	Grant  string `json:"grant,omitempty"`  // id of the remembered grant that covered it
+	Choice Choice `json:"choice"`
+}
+
+// Stored is a remembered decision.
+type Stored struct {
+	ID       string    `json:"id"`
+	Rule     Rule      `json:"rule"`
+	Deny     bool      `json:"deny,omitempty"`
+	Scope    Scope     `json:"scope"`
+	Session  string    `json:"session,omitempty"` // set for Scope Session
+	Choice   Choice    `json:"choice"`
+	Name     string    `json:"name"` // the principal's name when it was given
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires,omitzero"` // zero: does not expire by time
+	LastUsed time.Time `json:"last_used,omitzero"`
+}

@@ -1,0 +1,305 @@
+package consent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Verdict is what the policy says of a request.
+type Verdict struct {
+	Outcome Outcome // Allowed, Denied, or "" for: ask
+	By      string
+	Reason  string
+	Grant   string // id of the stored grant that decided
+	Choice  Choice // for Allowed
+}
+
+// Decider judges a request against what is remembered. It is pure.
+type Decider interface {
+	Decide(r Request, remembered []Stored, now time.Time) Verdict
+}
+
+// Prompter asks the person and waits for the answer, at most until
+// r.Deadline. It returns a *Refusal for Expired and Undelivered, and ctx's
+// error when the request ended first. Any other error counts as undelivered.
+type Prompter interface {
+	Prompt(ctx context.Context, r Request) (Answer, error)
+}
+
+// Recorder writes a decision to the record. When it fails nothing runs.
+type Recorder interface {
+	Decided(ctx context.Context, r Request, d Decision) error
+}
+
+// Book keeps remembered decisions.
+type Book interface {
+	// Remembered returns the live grants of r's hub and principal.
+	Remembered(ctx context.Context, hub, principal string) ([]Stored, error)
+	Remember(ctx context.Context, s Stored) error
+	Used(ctx context.Context, id string, at time.Time) error
+}
+
+// Options build a Gate. All four parts are needed.
+type Options struct {
+	Decider  Decider
+	Prompter Prompter
+	Recorder Recorder
+	Book     Book
+	Log      *slog.Logger
+	Now      func() time.Time // nil: time.Now
+}
+
+// Gate is the one way to a Grant. It is safe for concurrent use.
+type Gate struct {
+	o Options
+
+	mu sync.Mutex
+	// next holds payloads that the person allowed after their card had gone:
+	// each runs once without asking. Guarded by mu.
+	next map[string]allowNext
+}
+
+type allowNext struct {
+	choice  Choice
+	expires time.Time
+}
+
+// NextTime is how long "Allow next time" holds.
+const NextTime = 10 * time.Minute
+
+// New makes a Gate; it panics when a part is missing, which is a mistake of
+// the caller.
+func New(o Options) *Gate {
+	if o.Decider == nil || o.Prompter == nil || o.Recorder == nil || o.Book == nil {
+		panic("consent: gate needs decider, prompter, recorder and book")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &Gate{o: o, next: map[string]allowNext{}}
+}
+
+// Authorize decides r: by rule, by mode, or by asking. The decision is
+// recorded before it returns. The error is a *Refusal, or ctx's error when the
+// request ended while the person was being asked (recorded as cancelled).
+func (g *Gate) Authorize(ctx context.Context, r Request) (Grant, error) {
+	now := g.o.Now()
+	if n, ok := g.takeNext(r, now); ok {
+		return g.grant(ctx, r, Decision{Outcome: Allowed, By: "allow-next", Reason: "allowed in Activity after the earlier card had closed", Choice: n.choice})
+	}
+	remembered, err := g.o.Book.Remembered(ctx, r.Hub, r.Principal.ID)
+	if err != nil {
+		g.o.Log.Error("Grants could not be read", "err", err)
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "This computer could not read its list of permissions, so nothing was run."})
+	}
+	v := g.o.Decider.Decide(r, remembered, now)
+	switch v.Outcome {
+	case Allowed:
+		if v.Grant != "" {
+			if err := g.o.Book.Used(ctx, v.Grant, now); err != nil {
+				g.o.Log.Warn("Last use of a grant could not be noted", "err", err)
+			}
+		}
+		return g.grant(ctx, r, Decision{Outcome: Allowed, By: v.By, Reason: v.Reason, Grant: v.Grant, Choice: v.Choice})
+	case Denied:
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: v.By, Reason: v.Reason, Grant: v.Grant})
+	}
+	return g.ask(ctx, r)
+}
+
+func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
+	a, err := g.o.Prompter.Prompt(ctx, r)
+	if err != nil {
+		var ref *Refusal
+		switch {
+		case errors.As(err, &ref):
+			if ref.Outcome == Expired && ref.Reason == "" {
+				ref.Reason = expiredSentence(r)
+			}
+			return Grant{}, g.refuse(ctx, r, Decision{Outcome: ref.Outcome, By: "limit", Reason: ref.Reason})
+		case ctx.Err() != nil:
+			// The request has gone; the record still says that it was asked.
+			cause := context.Cause(ctx)
+			_ = g.refuse(context.WithoutCancel(ctx), r, Decision{Outcome: Cancelled, By: "limit", Reason: "The request ended before anybody answered."})
+			return Grant{}, cause
+		default:
+			g.o.Log.Error("A card could not be shown", "err", err)
+			return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "This computer could not show the question to anybody, so nothing was run."})
+		}
+	}
+	if !a.Allow {
+		if a.Choice.Scope == Session {
+			if err := g.remember(ctx, r, a, true); err != nil {
+				g.o.Log.Warn("A denial could not be remembered", "err", err)
+			}
+		}
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: "you", Reason: deniedSentence(r), Choice: a.Choice})
+	}
+	if err := checkAnswer(r, a); err != nil {
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "The answer did not fit the question, so nothing was run."})
+	}
+	if err := g.remember(ctx, r, a, false); err != nil {
+		g.o.Log.Error("A permission could not be stored", "err", err)
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "This computer could not store the permission, so nothing was run."})
+	}
+	return g.grant(ctx, r, Decision{Outcome: Allowed, By: "you", Choice: a.Choice})
+}
+
+// checkAnswer holds an answer against what its card offered: hiding a button
+// is not a check.
+func checkAnswer(r Request, a Answer) error {
+	c := a.Choice
+	if r.Capability == CapabilitySession {
+		if c.Mode != ModeLook && c.Mode != ModeWork && c.Mode != ModeAsk || c.Folder == "" {
+			return errors.New("session answer without mode or folder")
+		}
+		return nil
+	}
+	if c.Scope == "" {
+		return errors.New("answer without scope")
+	}
+	offered := c.Scope == Once
+	for _, s := range r.Scopes {
+		offered = offered || s == c.Scope
+	}
+	switch {
+	case !offered:
+		return errors.New("scope was not offered")
+	case c.Contain == FullAccess && !r.FullOffered:
+		return errors.New("full access was not offered")
+	case c.Contain == FullAccess && c.Scope != Once && c.Scope != Session:
+		return errors.New("full access is at most for a session")
+	case c.Contain == Contained && !r.Containable:
+		return errors.New("containment is not possible")
+	case c.Scope == Always && r.Risk >= RiskHigh:
+		return errors.New("high risk is not allowed always")
+	}
+	return nil
+}
+
+// CapabilitySession is the capability of the session card itself.
+const CapabilitySession = "session"
+
+func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) error {
+	now := g.o.Now()
+	s := Stored{ID: NewID(), Rule: r.Rule, Deny: deny, Scope: a.Choice.Scope, Choice: a.Choice, Name: r.Principal.Name, Created: now, LastUsed: now}
+	s.Rule.Contain = a.Choice.Contain
+	if deny {
+		s.Rule.Contain = ""
+	}
+	if r.Capability == CapabilitySession {
+		if deny || !a.Choice.Remember {
+			return nil
+		}
+		s.Scope, s.Rule.Folder = Always, a.Choice.Folder
+		return g.o.Book.Remember(ctx, s)
+	}
+	switch s.Scope {
+	case Session:
+		s.Session = r.Session
+	case Minutes15:
+		s.Expires = now.Add(15 * time.Minute)
+	case Always:
+	default:
+		return nil
+	}
+	return g.o.Book.Remember(ctx, s)
+}
+
+func (g *Gate) grant(ctx context.Context, r Request, d Decision) (Grant, error) {
+	if err := g.o.Recorder.Decided(ctx, r, d); err != nil {
+		g.o.Log.Error("A decision could not be recorded", "err", err)
+		return Grant{}, Refuse(Undelivered, "This computer could not write its record (is the disk full?), so nothing was run.")
+	}
+	return Grant{request: r.ID, digest: r.Digest, fingerprint: r.Fingerprint, choice: d.Choice, valid: true}, nil
+}
+
+func (g *Gate) refuse(ctx context.Context, r Request, d Decision) error {
+	if err := g.o.Recorder.Decided(context.WithoutCancel(ctx), r, d); err != nil {
+		g.o.Log.Error("A refusal could not be recorded", "err", err)
+	}
+	return &Refusal{Outcome: d.Outcome, Reason: d.Reason}
+}
+
+// AllowNext lets r's exact payload run once without asking, within NextTime:
+// the answer to an Activity entry whose card has gone.
+func (g *Gate) AllowNext(r Request, c Choice) {
+	if c.Scope == "" {
+		c.Scope = Once
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.o.Now()
+	for k, n := range g.next {
+		if now.After(n.expires) {
+			delete(g.next, k)
+		}
+	}
+	g.next[nextKey(r)] = allowNext{choice: c, expires: now.Add(NextTime)}
+}
+
+func (g *Gate) takeNext(r Request, now time.Time) (allowNext, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := nextKey(r)
+	n, ok := g.next[k]
+	if !ok {
+		return n, false
+	}
+	delete(g.next, k)
+	return n, now.Before(n.expires)
+}
+
+func nextKey(r Request) string {
+	scope := r.Session
+	if r.RepeatKey != "" {
+		scope = r.RepeatKey
+	}
+	return r.Hub + "\x00" + r.Principal.ID + "\x00" + scope + "\x00" + r.Capability + "\x00" + r.Digest.String()
+}
+
+// NewID is a random name of 26 letters and digits.
+func NewID() string { return rand.Text() }
+
+// Grant is the right to run one exact payload once. Its zero value is refused.
+// Only a Gate makes a valid one.
+type Grant struct {
+	request     string
+	digest      Digest
+	fingerprint string
+	choice      Choice
+	valid       bool
+}
+
+// ErrNoGrant means that an executor was called without a grant for what it
+// was asked to do: a mistake in the program, never a person's answer.
+var ErrNoGrant = errors.New("no grant for this payload")
+
+// ErrChanged means that what was looked at for the card is different now, so
+// the person has to be asked again.
+var ErrChanged = errors.New("what was shown has changed")
+
+// Check is what every executor calls first, with the digest of what it is
+// about to run and the fingerprint of what it finds now.
+func (g Grant) Check(d Digest, fingerprint string) error {
+	if !g.valid || g.digest != d {
+		return ErrNoGrant
+	}
+	if g.fingerprint != fingerprint {
+		return ErrChanged
+	}
+	return nil
+}
+
+// Request is the id of the request that was granted; "" for the zero value.
+func (g Grant) Request() string { return g.request }
+
+// Choice is what the person, or the rule, chose.
+func (g Grant) Choice() Choice { return g.choice }

@@ -1,0 +1,303 @@
+package wire
+
+import (
+	"path"
+	"strings"
+)
+
+// The messages. Machine M, hub H; "->" lists what may answer.
+const (
+	TypeHello    Type = "HELLO"     // M to H, first frame of every connection
+	TypeHelloAck Type = "HELLO_ACK" // H to M, first frame back, same id
+	TypeStatus   Type = "STATUS"    // M to H, unsolicited, never answered
+	TypePing     Type = "PING"      // H to M -> PONG; outside admission
+	TypePong     Type = "PONG"
+	TypeCancel   Type = "CANCEL" // H to M, same id as the request it ends; the request still answers
+	TypeCredit   Type = "CREDIT" // receiver of data frames to their sender, same id
+	TypeAck      Type = "ACK"
+	TypeError    Type = "ERROR"
+
+	TypeSessionOpen   Type = "SESSION_OPEN"   // H to M -> SESSION_OPENED
+	TypeSessionOpened Type = "SESSION_OPENED" // M to H
+	TypeSessionTTL    Type = "SESSION_TTL"    // H to M -> ACK
+	TypeSessionClose  Type = "SESSION_CLOSE"  // H to M -> ACK; outside admission
+	TypeSessionEnded  Type = "SESSION_ENDED"  // M to H, unsolicited: ended here
+
+	TypeProcessStart   Type = "PROCESS_START"   // H to M -> PROCESS_STARTED, PROCESS_OUTPUT*, PROCESS_EXITED
+	TypeProcessStarted Type = "PROCESS_STARTED" // after the approval
+	TypeProcessOutput  Type = "PROCESS_OUTPUT"
+	TypeProcessExited  Type = "PROCESS_EXITED"
+	TypeProcessSignal  Type = "PROCESS_SIGNAL" // H to M -> ACK; outside admission
+
+	TypeFileRead         Type = "FILE_READ"          // H to M -> FILE_CONTENTS, FILE_CHUNK*, ACK
+	TypeFileContents     Type = "FILE_CONTENTS"      // what follows: size
+	TypeFileChunk        Type = "FILE_CHUNK"         // data, both ways
+	TypeFileWrite        Type = "FILE_WRITE"         // H to M, then FILE_CHUNK* by H -> FILE_STAT_RESPONSE
+	TypeFileStat         Type = "FILE_STAT"          // H to M -> FILE_STAT_RESPONSE
+	TypeFileStatResponse Type = "FILE_STAT_RESPONSE" // one entry
+	TypeFileList         Type = "FILE_LIST"          // H to M -> FILE_LIST_RESPONSE*, ACK
+	TypeFileListResponse Type = "FILE_LIST_RESPONSE"
+	TypeFileMkdir        Type = "FILE_MKDIR"  // H to M -> FILE_STAT_RESPONSE
+	TypeFileDelete       Type = "FILE_DELETE" // H to M -> ACK
+	TypeFileMove         Type = "FILE_MOVE"   // H to M -> FILE_STAT_RESPONSE
+)
+
+type kind struct {
+	dir      Direction
+	make     func() Payload
+	terminal bool
+	replies  []Type
+}
+
+var kinds = map[Type]kind{
+	TypeHello:    {dir: ToHub, make: func() Payload { return new(Hello) }},
+	TypeHelloAck: {dir: ToMachine, make: func() Payload { return new(HelloAck) }},
+	TypeStatus:   {dir: ToHub, make: func() Payload { return new(Status) }},
+	TypePing:     {dir: ToMachine, make: func() Payload { return new(Empty) }, replies: []Type{TypePong}},
+	TypePong:     {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
+	TypeCancel:   {dir: ToMachine, make: func() Payload { return new(Empty) }},
+	TypeCredit:   {dir: BothWays, make: func() Payload { return new(Credit) }},
+	TypeAck:      {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
+	TypeError:    {dir: ToHub, make: func() Payload { return new(ErrorPayload) }, terminal: true},
+
+	TypeSessionOpen:   {dir: ToMachine, make: func() Payload { return new(SessionOpen) }, replies: []Type{TypeSessionOpened}},
+	TypeSessionOpened: {dir: ToHub, make: func() Payload { return new(SessionOpened) }, terminal: true},
+	TypeSessionTTL:    {dir: ToMachine, make: func() Payload { return new(SessionTTL) }, replies: []Type{TypeAck}},
+	TypeSessionClose:  {dir: ToMachine, make: func() Payload { return new(SessionRef) }, replies: []Type{TypeAck}},
+	TypeSessionEnded:  {dir: ToHub, make: func() Payload { return new(SessionEnded) }},
+
+	TypeProcessStart:   {dir: ToMachine, make: func() Payload { return new(ProcessStart) }, replies: []Type{TypeProcessStarted, TypeProcessOutput, TypeProcessExited}},
+	TypeProcessStarted: {dir: ToHub, make: func() Payload { return new(ProcessStarted) }},
+	TypeProcessOutput:  {dir: ToHub, make: func() Payload { return new(ProcessOutput) }},
+	TypeProcessExited:  {dir: ToHub, make: func() Payload { return new(ProcessExited) }, terminal: true},
+	TypeProcessSignal:  {dir: ToMachine, make: func() Payload { return new(ProcessSignal) }, replies: []Type{TypeAck}},
+
+	TypeFileRead:         {dir: ToMachine, make: func() Payload { return new(FileRead) }, replies: []Type{TypeFileContents, TypeFileChunk, TypeAck}},
+	TypeFileContents:     {dir: ToHub, make: func() Payload { return new(FileContents) }},
+	TypeFileChunk:        {dir: BothWays, make: func() Payload { return new(FileChunk) }},
+	TypeFileWrite:        {dir: ToMachine, make: func() Payload { return new(FileWrite) }, replies: []Type{TypeFileStatResponse}},
+	TypeFileStat:         {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeFileStatResponse}},
+	TypeFileStatResponse: {dir: ToHub, make: func() Payload { return new(FileStatResponse) }, terminal: true},
+	TypeFileList:         {dir: ToMachine, make: func() Payload { return new(FileList) }, replies: []Type{TypeFileListResponse, TypeAck}},
+	TypeFileListResponse: {dir: ToHub, make: func() Payload { return new(FileListResponse) }},
+	TypeFileMkdir:        {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeFileStatResponse}},
+	TypeFileDelete:       {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeAck}},
+	TypeFileMove:         {dir: ToMachine, make: func() Payload { return new(FileMove) }, replies: []Type{TypeFileStatResponse}},
+}
+
+// Empty is a payload without fields.
+type Empty struct{}
+
+// Hello introduces a machine.
+type Hello struct {
+	Software     string   `json:"software"`         // "localpc/<version>"
+	Protocol     string   `json:"protocol_version"` // major.minor
+	MachineID    string   `json:"machine_id"`
+	DisplayName  string   `json:"display_name"`
+	Platform     string   `json:"platform"` // runtime.GOOS
+	Arch         string   `json:"arch"`     // runtime.GOARCH
+	Capabilities []string `json:"capabilities"`
+	// Sessions are the ids of the sessions open here; the hub ends the others.
+	Sessions []string    `json:"sessions"`
+	Record   *RecordHead `json:"record,omitempty"`
+}
+
+// RecordHead is the newest entry of the machine's record: a witness away from
+// the machine, so that a shortened record is noticed.
+type RecordHead struct {
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"` // 64 hex digits
+}
+
+// HelloAck accepts a machine.
+type HelloAck struct {
+	Protocol     string `json:"protocol_version"`
+	ConnectionID string `json:"connection_id"`
+	HubName      string `json:"hub_name"` // shown to the person, at most MaxText bytes
+}
+
+// Status tells the hub how busy the machine is: 30 s after the handshake,
+// every 30 s, and after a reply that freed a slot at full load.
+type Status struct {
+	InFlight      int         `json:"in_flight"`
+	MaxConcurrent int         `json:"max_concurrent"`
+	Waiting       int         `json:"waiting"` // requests that wait for the person
+	UptimeSeconds float64     `json:"uptime_seconds"`
+	Record        *RecordHead `json:"record,omitempty"`
+}
+
+// Credit lets the sender of data frames of this request send Bytes more.
+type Credit struct {
+	Bytes int `json:"bytes"`
+}
+
+// ErrorPayload is a failed request.
+type ErrorPayload struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// SessionOpen asks the person for a session.
+type SessionOpen struct {
+	SessionID string `json:"session_id"`
+	// PrincipalID and PrincipalName are what the hub proved by a key.
+	PrincipalID   string `json:"principal_id"`
+	PrincipalName string `json:"principal_name"`
+	// Agent and Title are what the program says of itself; they grant nothing.
+	Agent string `json:"agent,omitempty"`
+	Title string `json:"title,omitempty"`
+	// Folder is a wish; the person chooses.
+	Folder string `json:"folder,omitempty"`
+	// TTLSeconds counts from the approval.
+	TTLSeconds int `json:"ttl_seconds"`
+	// Env is set for every process of the session.
+	Env map[string]string `json:"env,omitempty"`
+	// WaitMS is how long the person has, counted from now.
+	WaitMS int `json:"wait_ms"`
+}
+
+// SessionOpened says what the person chose.
+type SessionOpened struct {
+	Folder string `json:"folder"` // the folder's own path on the machine
+	Mode   string `json:"mode"`   // look, work, ask
+	// TTLSeconds is what is left now.
+	TTLSeconds int `json:"ttl_seconds"`
+}
+
+// SessionTTL sets what is left of a session, counted from now.
+type SessionTTL struct {
+	SessionID  string `json:"session_id"`
+	TTLSeconds int    `json:"ttl_seconds"`
+}
+
+// SessionRef names a session.
+type SessionRef struct {
+	SessionID string `json:"session_id"`
+}
+
+// SessionEnded tells that a session ended on the machine's side.
+type SessionEnded struct {
+	SessionID string `json:"session_id"`
+	Reason    string `json:"reason"` // one sentence
+}
+
+// ProcessStart runs one program.
+type ProcessStart struct {
+	SessionID string            `json:"session_id"`
+	Cmd       string            `json:"cmd"`
+	Args      []string          `json:"args,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	Cwd       string            `json:"cwd,omitempty"` // "" is the session's folder
+	// TimeoutMS ends the whole process tree; it counts from the start. 0 is none.
+	TimeoutMS int `json:"timeout_ms,omitempty"`
+	WaitMS    int `json:"wait_ms"`
+}
+
+// ProcessStarted follows the approval.
+type ProcessStarted struct {
+	PID int `json:"pid"` // unique on the machine while the process lives
+}
+
+// ProcessOutput is a piece of output, at most MaxChunk bytes.
+type ProcessOutput struct {
+	Stream string `json:"stream"` // stdout, stderr
+	Data   []byte `json:"data"`
+}
+
+// ProcessExited ends a process.
+type ProcessExited struct {
+	ExitCode  int    `json:"exit_code"`        // -1 when ended by a signal
+	Signal    string `json:"signal,omitempty"` // "killed", as package syscall names it
+	TimedOut  bool   `json:"timed_out,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"` // output was left out because its reader stalled
+	Running   int    `json:"running,omitempty"`   // children that still run
+}
+
+// ProcessSignal ends a process that this session started, and its children.
+type ProcessSignal struct {
+	SessionID string `json:"session_id"`
+	PID       int    `json:"pid"`
+	Signal    string `json:"signal"` // SIGTERM, SIGKILL
+}
+
+// FileRead reads a regular file.
+type FileRead struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Offset    int64  `json:"offset,omitempty"`
+	Length    *int64 `json:"length,omitempty"` // null: to the end
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FileContents opens the reply to FILE_READ.
+type FileContents struct {
+	Size   int64 `json:"size"`   // of the whole file
+	Length int64 `json:"length"` // of what follows
+	MTime  int64 `json:"mtime_ms"`
+}
+
+// FileChunk is a piece of a file, at most MaxChunk bytes, in order.
+type FileChunk struct {
+	Data []byte `json:"data"`
+	Last bool   `json:"last,omitempty"` // of an upload
+}
+
+// FileWrite replaces or creates a file with the chunks that follow. Parents
+// are created. The person is asked, if at all, after the last chunk came.
+type FileWrite struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FilePath names one path: FILE_STAT, FILE_MKDIR, FILE_DELETE (which removes a
+// directory with all that is in it, and succeeds when nothing is there).
+type FilePath struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FileList lists a directory down to Depth levels (1 is its own entries).
+type FileList struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Depth     int    `json:"depth"`
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FileMove renames; an existing file at Dst is replaced.
+type FileMove struct {
+	SessionID string `json:"session_id"`
+	Src       string `json:"src"`
+	Dst       string `json:"dst"`
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// Entry describes one path, in the form of name that was asked with.
+type Entry struct {
+	Name  string `json:"name"`
+	Path  string `json:"path"`
+	Kind  string `json:"kind"` // file, dir, other (a link's target's; dangling links, pipes and devices are other)
+	Size  int64  `json:"size"`
+	Mode  uint32 `json:"mode"` // permission bits, 0..07777
+	Owner string `json:"owner,omitempty"`
+	Group string `json:"group,omitempty"`
+	MTime int64  `json:"mtime_ms"`
+	// LinkTarget is set for a symbolic link.
+	LinkTarget string `json:"link_target,omitempty"`
+}
+
+// FileStatResponse is one entry, or none.
+type FileStatResponse struct {
+	Exists bool   `json:"exists"`
+	Entry  *Entry `json:"entry,omitempty"`
+}
+
+// FileListResponse is some entries, in order of path. ACK follows the last.
+type FileListResponse struct {
+	Entries []Entry `json:"entries"`
+}
+
+// EffectiveArg0 is the base name of the program, for titles.
+func (p *ProcessStart) EffectiveArg0() string { return path.Base(strings.TrimSpace(p.Cmd)) }

@@ -1,0 +1,211 @@
+// Package wire is the words both ends of the tunnel speak: step 1 turns a
+// client's call into one of these messages, step 2 decodes and validates it,
+// step 6 sends the reply. It holds every message, limit, error code and
+// validator of the localpc.v1 profile, and imports nothing of ours.
+//
+// Every frame is one JSON object in one WebSocket text message: the envelope
+// of AutoGPT's local executor protocol 1.1 (type, id, ts, version, payload,
+// and pending_capacity from the machine). A request carries an id of its
+// sender's choosing; every frame that belongs to it repeats that id. A request
+// ends with exactly one terminal reply, ERROR included.
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Version history. A change that an older end would misread gets a new minor.
+//
+//	1.0  first: sessions, processes, files in chunks, directories, status
+const Version = "1.0"
+
+// Subprotocol is the WebSocket subprotocol that selects this profile.
+const Subprotocol = "localpc.v1"
+
+// Path is where a hub accepts machines.
+const Path = "/ws/local-executor"
+
+// Limits that both ends keep. Sizes are bytes after decoding from UTF-8 frames.
+const (
+	MaxFrame       = 4 << 20   // one frame, both ways
+	MaxHello       = 64 << 10  // the first frame of a machine
+	MaxChunk       = 256 << 10 // raw bytes in one data frame (base64 makes them 4/3)
+	InitialCredit  = 1 << 20   // raw bytes a sender may have unacknowledged per request
+	MaxID          = 128       // request, session and machine ids
+	MaxPath        = 4096      // a path as sent
+	MaxCommand     = 131071    // bytes of one argument (Linux MAX_ARG_STRLEN less the NUL)
+	MaxArgs        = 4096
+	MaxEnv         = 1024  // variables in one request
+	MaxText        = 1024  // names and titles that a program gives itself
+	MaxListEntries = 20000 // entries in one directory reply
+	MaxUpload      = 1 << 30
+
+	HelloTimeout = 10 * time.Second // for HELLO, and for HELLO_ACK
+	Heartbeat    = 20 * time.Second // WebSocket ping from the machine
+	PongTimeout  = 10 * time.Second // silence after a ping that ends the connection
+)
+
+// Close codes (4xxx as in wire 1.1, section 7).
+const (
+	CloseBadHello     = 4400
+	CloseUnauthorized = 4401
+	CloseForbidden    = 4403
+	CloseHelloTimeout = 4408
+	CloseVersion      = 4426
+	CloseReplaced     = 4427 // a newer connection of this machine took over
+	CloseRevoked      = 4428
+	CloseInternal     = 4500
+)
+
+// Type names a message. The values are serialised: never reuse one.
+type Type string
+
+// Direction says which end may send a message.
+type Direction int
+
+const (
+	ToMachine Direction = 1
+	ToHub     Direction = 2
+	BothWays  Direction = 3
+)
+
+// Payload is the body of a message. Validate runs before anything else reads
+// it, and names the field that is wrong.
+type Payload interface{ Validate() error }
+
+// Message is one decoded frame.
+type Message struct {
+	Type Type
+	ID   string
+	// TS is the sender's Unix time in seconds; informative only.
+	TS float64
+	// PendingCapacity is how many more requests the machine admits right now;
+	// nil means no signal. Machine to hub only.
+	PendingCapacity *int
+	Payload         Payload
+}
+
+type envelope struct {
+	Type            Type            `json:"type"`
+	ID              string          `json:"id"`
+	TS              float64         `json:"ts"`
+	Version         string          `json:"version"`
+	PendingCapacity *int            `json:"pending_capacity,omitempty"`
+	Payload         json.RawMessage `json:"payload"`
+}
+
+// FrameError is a frame that could not be read. ID is set when it could be
+// read that far, so that the request can be answered instead of dropped.
+type FrameError struct {
+	ID     string
+	Type   Type
+	Reason string
+}
+
+func (e *FrameError) Error() string {
+	if e.Type != "" {
+		return fmt.Sprintf("frame %s: %s", e.Type, e.Reason)
+	}
+	return "frame: " + e.Reason
+}
+
+// Decode reads and validates one frame that travels in direction dir. Unknown
+// fields are ignored and null counts as missing. The error is a *FrameError.
+func Decode(data []byte, dir Direction) (Message, error) {
+	if len(data) > MaxFrame {
+		return Message{}, &FrameError{Reason: fmt.Sprintf("%d bytes, at most %d are allowed", len(data), MaxFrame)}
+	}
+	var env envelope
+	if err := json.Unmarshal(data, &env); err != nil {
+		return Message{}, &FrameError{Reason: "not a JSON object of the envelope's shape"}
+	}
+	if err := checkID("id", env.ID); err != nil {
+		return Message{}, &FrameError{Type: clip(env.Type), Reason: err.Error()}
+	}
+	kind, known := kinds[env.Type]
+	if !known {
+		return Message{}, &FrameError{ID: env.ID, Type: clip(env.Type), Reason: "unknown type"}
+	}
+	if kind.dir&dir == 0 {
+		return Message{}, &FrameError{ID: env.ID, Type: env.Type, Reason: "this end does not take this type"}
+	}
+	body := bytes.TrimSpace(env.Payload)
+	if len(body) == 0 || body[0] != '{' {
+		return Message{}, &FrameError{ID: env.ID, Type: env.Type, Reason: "payload must be an object"}
+	}
+	payload := kind.make()
+	if err := json.Unmarshal(body, payload); err != nil {
+		return Message{}, &FrameError{ID: env.ID, Type: env.Type, Reason: "payload: " + jsonReason(err)}
+	}
+	if err := payload.Validate(); err != nil {
+		return Message{}, &FrameError{ID: env.ID, Type: env.Type, Reason: "payload: " + err.Error()}
+	}
+	if env.PendingCapacity != nil && *env.PendingCapacity < 0 {
+		env.PendingCapacity = nil
+	}
+	return Message{Type: env.Type, ID: env.ID, TS: env.TS, PendingCapacity: env.PendingCapacity, Payload: payload}, nil
+}
+
+// Encode writes m as one frame, with the time filled in when it is zero. It
+// refuses what the other end would refuse.
+func Encode(m Message) ([]byte, error) {
+	if m.Payload == nil {
+		return nil, fmt.Errorf("encode %s: no payload", m.Type)
+	}
+	if err := checkID("id", m.ID); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Type, err)
+	}
+	if err := m.Payload.Validate(); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Type, err)
+	}
+	body, err := json.Marshal(m.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Type, err)
+	}
+	if m.TS == 0 {
+		m.TS = float64(time.Now().UnixMilli()) / 1000
+	}
+	data, err := json.Marshal(envelope{Type: m.Type, ID: m.ID, TS: m.TS, Version: Version, PendingCapacity: m.PendingCapacity, Payload: body})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Type, err)
+	}
+	if len(data) > MaxFrame {
+		return nil, fmt.Errorf("encode %s: %d bytes, at most %d are allowed", m.Type, len(data), MaxFrame)
+	}
+	return data, nil
+}
+
+// Terminal tells whether t ends the request it answers.
+func Terminal(t Type) bool { return kinds[t].terminal }
+
+// Replies tells whether reply is a frame that may answer request.
+func Replies(request, reply Type) bool {
+	if reply == TypeError || reply == TypeCredit {
+		return true
+	}
+	for _, t := range kinds[request].replies {
+		if t == reply {
+			return true
+		}
+	}
+	return false
+}
+
+func clip(t Type) Type {
+	if len(t) > 40 {
+		return t[:40]
+	}
+	return t
+}
+
+func jsonReason(err error) string {
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		return fmt.Sprintf("%s must be a %s", te.Field, te.Type)
+	}
+	return "not readable"
+}
