@@ -1,0 +1,338 @@
+// Package tunnel is step 2: the machine's outbound end. It dials the hub, says
+// HELLO, keeps the connection alive, comes back after a loss with backoff and
+// full jitter, decodes and validates every frame, and hands each request to
+// the handler it was given. It listens on nothing.
+package tunnel
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"localpc/tunnel/wire"
+)
+
+// Handler runs one request and returns its terminal reply, or an error (which
+// crosses as wire.ToWire makes it). It is called on a goroutine of its own;
+// ctx ends when the hub cancels the request or the connection is lost, and
+// then the cause is a *wire.Error. x is valid until Handler returns.
+type Handler func(ctx context.Context, m wire.Message, x *Exchange) (wire.Type, wire.Payload, error)
+
+// Options build a Client. URL, Token, Hello, Status and Handler are needed.
+type Options struct {
+	// URL is the hub's base address, http(s) or ws(s); wire.Path is added.
+	URL string
+	// Token returns the bearer token for the next dial.
+	Token func(ctx context.Context) (string, error)
+	Hello func() wire.Hello
+	// Status returns the current load; the client fills InFlight,
+	// MaxConcurrent and UptimeSeconds.
+	Status  func() wire.Status
+	Handler Handler
+	// OnState is told of every change, in order, on the client's goroutine.
+	OnState func(State)
+	// MaxConcurrent requests are handled at once; the next are refused as
+	// overloaded. 0 means 32.
+	MaxConcurrent int
+	// BackoffBase and BackoffMax bound the wait before a new dial, which is
+	// random between zero and the smaller of max and base × 2^n. 0 means 1 s
+	// and 60 s.
+	BackoffBase, BackoffMax time.Duration
+	TLS                     *tls.Config
+	Log                     *slog.Logger
+}
+
+// Phase of the connection.
+type Phase string
+
+const (
+	Connecting Phase = "connecting"
+	Online     Phase = "online"
+	Offline    Phase = "offline" // waiting before the next dial
+)
+
+// State is one change of the connection. Reason is one plain sentence, set
+// when offline.
+type State struct {
+	Phase   Phase
+	Reason  string
+	HubName string    // online
+	Retry   time.Time // offline: the next dial
+}
+
+// The ends that no reconnect can mend. Run returns them.
+var (
+	ErrReplaced     = errors.New("a newer connection of this machine took over")
+	ErrRevoked      = errors.New("the hub revoked this machine")
+	ErrUnauthorized = errors.New("the hub does not accept this machine's sign-in")
+	ErrVersion      = errors.New("the hub speaks another version of the protocol")
+)
+
+// Client is the machine's end. Make it with New, run it with Run.
+type Client struct {
+	o   Options
+	url string
+}
+
+// New checks o and makes a Client.
+func New(o Options) (*Client, error) {
+	if o.Token == nil || o.Hello == nil || o.Status == nil || o.Handler == nil {
+		return nil, errors.New("tunnel: token, hello, status and handler are needed")
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("%q is not the address of a hub: it must look like https://hub.example", o.URL)
+	}
+	switch u.Scheme {
+	case "http", "ws":
+		u.Scheme = "ws"
+	case "https", "wss":
+		u.Scheme = "wss"
+	default:
+		return nil, fmt.Errorf("%q is not the address of a hub: it must begin with https:// or http://", o.URL)
+	}
+	u.Path, u.RawQuery, u.Fragment = strings.TrimSuffix(u.Path, "/")+wire.Path, "", ""
+	if o.MaxConcurrent == 0 {
+		o.MaxConcurrent = 32
+	}
+	if o.BackoffBase == 0 {
+		o.BackoffBase = time.Second
+	}
+	if o.BackoffMax == 0 {
+		o.BackoffMax = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.OnState == nil {
+		o.OnState = func(State) {}
+	}
+	return &Client{o: o, url: u.String()}, nil
+}
+
+// Run keeps the machine connected until ctx ends (nil) or an end comes that no
+// reconnect can mend (one of the errors above, wrapped).
+func (c *Client) Run(ctx context.Context) error {
+	for failures := 0; ; {
+		c.o.OnState(State{Phase: Connecting})
+		began := time.Now()
+		err := c.once(ctx)
+		if ctx.Err() != nil {
+			c.o.OnState(State{Phase: Offline, Reason: "This computer was disconnected here."})
+			return nil
+		}
+		for _, final := range []error{ErrReplaced, ErrRevoked, ErrUnauthorized, ErrVersion} {
+			if errors.Is(err, final) {
+				c.o.Log.Warn("Tunnel ended", "err", err)
+				c.o.OnState(State{Phase: Offline, Reason: Sentence(err)})
+				return err
+			}
+		}
+		if time.Since(began) > 30*time.Second {
+			failures = 0
+		}
+		wait := time.Duration(rand.Int64N(int64(min(c.o.BackoffMax, c.o.BackoffBase<<min(failures, 16))) + 1))
+		failures++
+		c.o.Log.Info("Tunnel lost", "err", err, "retryIn", wait)
+		c.o.OnState(State{Phase: Offline, Reason: Sentence(err), Retry: time.Now().Add(wait)})
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Sentence says in plain words why the machine is offline.
+func Sentence(err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.Is(err, ErrReplaced):
+		return "Another running copy of this computer took over the connection."
+	case errors.Is(err, ErrRevoked):
+		return "The hub disconnected this computer. Pair it again to go on."
+	case errors.Is(err, ErrUnauthorized):
+		return "The hub does not accept this computer's sign-in any more. Pair it again to go on."
+	case errors.Is(err, ErrVersion):
+		return "The hub speaks another version. Update this program or the hub."
+	case errors.As(err, &dns):
+		return "The hub's address could not be found. Is the network connected?"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "The hub does not answer. It is tried again by itself."
+	default:
+		return "The connection to the hub was lost. It is tried again by itself."
+	}
+}
+
+func (c *Client) once(ctx context.Context) error {
+	token, err := c.o.Token(ctx)
+	if err != nil {
+		return fmt.Errorf("token: %w", err)
+	}
+	dialer := websocket.Dialer{
+		Proxy:            http.ProxyFromEnvironment,
+		HandshakeTimeout: 15 * time.Second,
+		Subprotocols:     []string{wire.Subprotocol},
+		TLSClientConfig:  c.o.TLS,
+	}
+	conn, resp, err := dialer.DialContext(ctx, c.url, http.Header{"Authorization": {"Bearer " + token}})
+	if err != nil {
+		if resp != nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4096))
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+				return fmt.Errorf("%w (status %d)", ErrUnauthorized, resp.StatusCode)
+			}
+			return fmt.Errorf("dial: hub answered %s", resp.Status)
+		}
+		return fmt.Errorf("dial: %w", err)
+	}
+	defer conn.Close()
+	if conn.Subprotocol() != wire.Subprotocol {
+		return fmt.Errorf("%w: subprotocol %q", ErrVersion, conn.Subprotocol())
+	}
+	s := newSocket(c, conn)
+	if err := s.greet(ctx); err != nil {
+		return closeError(err)
+	}
+	return closeError(s.serve(ctx))
+}
+
+// closeError gives the hub's close codes their meaning.
+func closeError(err error) error {
+	var ce *websocket.CloseError
+	if errors.As(err, &ce) {
+		switch ce.Code {
+		case wire.CloseReplaced:
+			return fmt.Errorf("%w: %w", ErrReplaced, err)
+		case wire.CloseRevoked:
+			return fmt.Errorf("%w: %w", ErrRevoked, err)
+		case wire.CloseVersion:
+			return fmt.Errorf("%w: %w", ErrVersion, err)
+		case wire.CloseUnauthorized, wire.CloseForbidden:
+			return fmt.Errorf("%w: %w", ErrUnauthorized, err)
+		}
+	}
+	return err
+}
+
+// Exchange is the handler's side of one request: frames before the last, and
+// the chunks of an upload.
+type Exchange struct {
+	s  *socket
+	id string
+
+	mu     sync.Mutex
+	cond   *sync.Cond
+	credit int              // data bytes that may be sent; guarded by mu
+	chunks []wire.FileChunk // arrived and not yet taken; guarded by mu
+	queued int              // bytes in chunks; guarded by mu
+	ended  error            // why nothing more moves; guarded by mu
+}
+
+func newExchange(s *socket, id string) *Exchange {
+	x := &Exchange{s: s, id: id, credit: wire.InitialCredit}
+	x.cond = sync.NewCond(&x.mu)
+	return x
+}
+
+// Send sends a frame that is not the last. A data frame waits until the hub
+// has given credit for it; the wait ends with ctx or the request.
+func (x *Exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
+	n := 0
+	switch d := p.(type) {
+	case *wire.ProcessOutput:
+		n = len(d.Data)
+	case *wire.FileChunk:
+		n = len(d.Data)
+	}
+	if n > 0 {
+		stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
+		defer stop()
+		x.mu.Lock()
+		for x.credit < n && x.ended == nil && ctx.Err() == nil {
+			x.cond.Wait()
+		}
+		if x.ended != nil {
+			x.mu.Unlock()
+			return x.ended
+		}
+		if ctx.Err() != nil {
+			x.mu.Unlock()
+			return context.Cause(ctx)
+		}
+		x.credit -= n
+		x.mu.Unlock()
+	}
+	return x.s.write(wire.Message{Type: t, ID: x.id, Payload: p})
+}
+
+// Chunk returns the next piece of an upload; Last marks the end.
+func (x *Exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
+	stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
+	defer stop()
+	x.mu.Lock()
+	for len(x.chunks) == 0 && x.ended == nil && ctx.Err() == nil {
+		x.cond.Wait()
+	}
+	if len(x.chunks) == 0 {
+		defer x.mu.Unlock()
+		if x.ended != nil {
+			return wire.FileChunk{}, x.ended
+		}
+		return wire.FileChunk{}, context.Cause(ctx)
+	}
+	c := x.chunks[0]
+	x.chunks = x.chunks[1:]
+	x.queued -= len(c.Data)
+	x.mu.Unlock()
+	if len(c.Data) > 0 && !c.Last {
+		if err := x.s.write(wire.Message{Type: wire.TypeCredit, ID: x.id, Payload: &wire.Credit{Bytes: len(c.Data)}}); err != nil {
+			return wire.FileChunk{}, err
+		}
+	}
+	return c, nil
+}
+
+func (x *Exchange) addCredit(n int) {
+	x.mu.Lock()
+	x.credit = min(x.credit+n, 64<<20)
+	x.cond.Broadcast()
+	x.mu.Unlock()
+}
+
+// addChunk keeps a chunk; it reports false when the hub sent more than it had
+// credit for.
+func (x *Exchange) addChunk(c wire.FileChunk) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.queued+len(c.Data) > wire.InitialCredit+wire.MaxChunk {
+		return false
+	}
+	x.chunks = append(x.chunks, c)
+	x.queued += len(c.Data)
+	x.cond.Broadcast()
+	return true
+}
+
+func (x *Exchange) end(err error) {
+	x.mu.Lock()
+	if x.ended == nil {
+		x.ended = err
+	}
+	x.cond.Broadcast()
+	x.mu.Unlock()
+}

@@ -1,0 +1,291 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"localpc/tunnel/wire"
+)
+
+// socket is one connection: a reader (the goroutine of serve), a pinger, and a
+// goroutine per request. serve waits for all of them.
+type socket struct {
+	c     *Client
+	conn  *websocket.Conn
+	began time.Time
+	wg    sync.WaitGroup
+
+	writeMu sync.Mutex // one writer at a time (gorilla)
+
+	mu     sync.Mutex
+	open   map[string]*request // guarded by mu
+	active int                 // admitted requests; guarded by mu
+}
+
+type request struct {
+	x        *Exchange
+	cancel   context.CancelCauseFunc
+	admitted bool
+}
+
+const writeTimeout = 30 * time.Second
+
+func newSocket(c *Client, conn *websocket.Conn) *socket {
+	return &socket{c: c, conn: conn, began: time.Now(), open: map[string]*request{}}
+}
+
+// greet sends HELLO and waits for its answer.
+func (s *socket) greet(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
+	defer stop()
+	s.conn.SetReadLimit(wire.MaxFrame)
+	hello := s.c.o.Hello()
+	id := uuid.NewString()
+	if err := s.write(wire.Message{Type: wire.TypeHello, ID: id, Payload: &hello}); err != nil {
+		return err
+	}
+	_ = s.conn.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
+	_, data, err := s.conn.ReadMessage()
+	if err != nil {
+		return fmt.Errorf("wait for HELLO_ACK: %w", err)
+	}
+	m, err := wire.Decode(data, wire.ToMachine)
+	if err != nil {
+		return fmt.Errorf("HELLO_ACK: %w", err)
+	}
+	ack, ok := m.Payload.(*wire.HelloAck)
+	if !ok || m.ID != id {
+		s.close(wire.CloseBadHello, "expected HELLO_ACK")
+		return fmt.Errorf("the hub's first frame was %s, not the answer to HELLO", m.Type)
+	}
+	if major(ack.Protocol) != major(wire.Version) {
+		s.close(wire.CloseVersion, "major version differs")
+		return fmt.Errorf("%w: hub %s, here %s", ErrVersion, ack.Protocol, wire.Version)
+	}
+	s.c.o.OnState(State{Phase: Online, HubName: ack.HubName})
+	return nil
+}
+
+func major(v string) string {
+	for i := range v {
+		if v[i] == '.' {
+			return v[:i]
+		}
+	}
+	return v
+}
+
+// serve reads until the connection ends; then every request is cancelled and
+// waited for.
+func (s *socket) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ctx, func() {
+		s.close(websocket.CloseNormalClosure, "")
+		s.conn.Close()
+	})
+	defer stop()
+	alive := func(string) error {
+		return s.conn.SetReadDeadline(time.Now().Add(wire.Heartbeat + wire.PongTimeout))
+	}
+	_ = alive("")
+	s.conn.SetPongHandler(alive)
+	ping := s.conn.PingHandler()
+	s.conn.SetPingHandler(func(d string) error { _ = alive(""); return ping(d) })
+
+	s.wg.Add(1)
+	go s.beat(ctx)
+	err := s.read(ctx, alive)
+	cancel(err)
+	lost := wire.Wrap(err, wire.CodeLost, "The connection to the hub was lost.")
+	s.mu.Lock()
+	for _, r := range s.open {
+		r.cancel(lost)
+		r.x.end(lost)
+	}
+	s.mu.Unlock()
+	s.conn.Close()
+	s.wg.Wait()
+	return err
+}
+
+func (s *socket) read(ctx context.Context, alive func(string) error) error {
+	for {
+		kind, data, err := s.conn.ReadMessage()
+		if err != nil {
+			var ne net.Error
+			if errors.As(err, &ne) && ne.Timeout() {
+				return fmt.Errorf("nothing heard for %s: %w", wire.Heartbeat+wire.PongTimeout, err)
+			}
+			return err
+		}
+		_ = alive("")
+		if kind != websocket.TextMessage {
+			s.c.o.Log.Warn("Frame dropped", "reason", "binary frame")
+			continue
+		}
+		m, err := wire.Decode(data, wire.ToMachine)
+		if err != nil {
+			s.reject(err)
+			continue
+		}
+		s.dispatch(ctx, m)
+	}
+}
+
+// reject answers a frame that cannot be read, when it names a request that is
+// not already running.
+func (s *socket) reject(err error) {
+	var fe *wire.FrameError
+	if !errors.As(err, &fe) {
+		return
+	}
+	s.c.o.Log.Warn("Frame refused", "type", fe.Type, "reason", fe.Reason)
+	s.mu.Lock()
+	_, running := s.open[fe.ID]
+	s.mu.Unlock()
+	if fe.ID == "" || running {
+		return
+	}
+	_ = s.write(wire.Message{Type: wire.TypeError, ID: fe.ID, Payload: &wire.ErrorPayload{Code: wire.CodeInvalid, Message: "This computer does not understand the request: " + fe.Reason + "."}})
+}
+
+func (s *socket) dispatch(ctx context.Context, m wire.Message) {
+	switch m.Type {
+	case wire.TypePing:
+		_ = s.write(wire.Message{Type: wire.TypePong, ID: m.ID, Payload: &wire.Empty{}})
+		return
+	case wire.TypeHelloAck:
+		s.c.o.Log.Warn("Frame dropped", "type", m.Type, "reason", "second HELLO_ACK")
+		return
+	case wire.TypeCancel, wire.TypeCredit, wire.TypeFileChunk:
+		s.mu.Lock()
+		r := s.open[m.ID]
+		s.mu.Unlock()
+		if r == nil {
+			return // late: its request has ended
+		}
+		switch p := m.Payload.(type) {
+		case *wire.Credit:
+			r.x.addCredit(p.Bytes)
+		case *wire.FileChunk:
+			if !r.x.addChunk(*p) {
+				err := wire.Errorf(wire.CodeInvalid, "The hub sent more of the file than it was asked for.")
+				r.x.end(err)
+				r.cancel(err)
+			}
+		default:
+			err := wire.Errorf(wire.CodeCancelled, "The request was cancelled.")
+			r.cancel(err)
+			r.x.end(err)
+		}
+		return
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := &request{x: newExchange(s, m.ID), cancel: cancel, admitted: m.Type != wire.TypeSessionClose && m.Type != wire.TypeProcessSignal}
+	s.mu.Lock()
+	if _, dup := s.open[m.ID]; dup {
+		s.mu.Unlock()
+		cancel(nil)
+		s.c.o.Log.Warn("Frame dropped", "type", m.Type, "reason", "its id is in use")
+		return
+	}
+	if r.admitted && s.active >= s.c.o.MaxConcurrent {
+		s.mu.Unlock()
+		cancel(nil)
+		zero := 0
+		_ = s.write(wire.Message{Type: wire.TypeError, ID: m.ID, PendingCapacity: &zero, Payload: &wire.ErrorPayload{
+			Code: wire.CodeOverloaded, Message: fmt.Sprintf("This computer already works on %d requests; try again in a moment.", s.c.o.MaxConcurrent)}})
+		return
+	}
+	s.open[m.ID] = r
+	if r.admitted {
+		s.active++
+	}
+	s.mu.Unlock()
+
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		defer cancel(nil)
+		t, p, err := s.c.o.Handler(ctx, m, r.x)
+		if err != nil {
+			t, p = wire.TypeError, wire.ToWire(err)
+		}
+		s.mu.Lock()
+		delete(s.open, m.ID)
+		freed := r.admitted && s.active == s.c.o.MaxConcurrent
+		if r.admitted {
+			s.active--
+		}
+		free := s.c.o.MaxConcurrent - s.active
+		s.mu.Unlock()
+		r.x.end(errors.New("the request has ended"))
+		if err := s.write(wire.Message{Type: t, ID: m.ID, PendingCapacity: &free, Payload: p}); err != nil {
+			s.c.o.Log.Warn("Reply could not be sent", "type", t, "err", err)
+			// The other end must not wait for a reply that never comes.
+			if _, isError := p.(*wire.ErrorPayload); !isError {
+				_ = s.write(wire.Message{Type: wire.TypeError, ID: m.ID, Payload: wire.ToWire(err)})
+			}
+		}
+		if freed {
+			s.status()
+		}
+	}()
+}
+
+// beat pings, and sends STATUS at 30 s intervals.
+func (s *socket) beat(ctx context.Context) {
+	defer s.wg.Done()
+	ping, status := time.NewTicker(wire.Heartbeat), time.NewTicker(30*time.Second)
+	defer ping.Stop()
+	defer status.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ping.C:
+			if err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second)); err != nil {
+				s.c.o.Log.Warn("Ping could not be sent", "err", err)
+			}
+		case <-status.C:
+			s.status()
+		}
+	}
+}
+
+func (s *socket) status() {
+	st := s.c.o.Status()
+	s.mu.Lock()
+	st.InFlight = s.active
+	s.mu.Unlock()
+	st.MaxConcurrent = s.c.o.MaxConcurrent
+	st.UptimeSeconds = time.Since(s.began).Seconds()
+	_ = s.write(wire.Message{Type: wire.TypeStatus, ID: uuid.NewString(), Payload: &st})
+}
+
+func (s *socket) write(m wire.Message) error {
+	data, err := wire.Encode(m)
+	if err != nil {
+		return err
+	}
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if err := s.conn.WriteMessage(websocket.TextMessage, data); err != nil {
+		s.conn.Close() // the reader notices
+		return err
+	}
+	return nil
+}
+
+func (s *socket) close(code int, reason string) {
+	_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
+}
