@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"localpc/consent"
+)
+
+// Remember keeps a decision; the same rule with the same scope is replaced.
+func (s *Store) Remember(ctx context.Context, g consent.Stored) error {
+	choice, err := json.Marshal(g.Choice)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO grants (id, hub, principal, session, rule, deny, scope, choice, name, created, expires, last_used)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?)`,
+		g.ID, g.Rule.Hub, g.Rule.Principal, g.Session, g.Rule.Key(), g.Deny, g.Scope, string(choice), g.Name, millis(g.Created), millis(g.Expires), millis(g.LastUsed))
+	return err
+}
+
+// Remembered returns what is remembered for a hub's principal and has not
+// expired; "" for both lists everything.
+func (s *Store) Remembered(ctx context.Context, hub, principal string) ([]consent.Stored, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, session, rule, deny, scope, choice, name, created, expires, last_used FROM grants
+		WHERE (?1 = '' OR hub = ?1) AND (?2 = '' OR principal = ?2) AND (expires = 0 OR expires > ?3) ORDER BY created`, hub, principal, time.Now().UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []consent.Stored
+	for rows.Next() {
+		var g consent.Stored
+		var rule, choice string
+		var created, expires, used int64
+		if err := rows.Scan(&g.ID, &g.Session, &rule, &g.Deny, &g.Scope, &choice, &g.Name, &created, &expires, &used); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(rule), &g.Rule); err != nil {
+			return nil, fmt.Errorf("grant %s: %w", g.ID, err)
+		}
+		if err := json.Unmarshal([]byte(choice), &g.Choice); err != nil {
+			return nil, fmt.Errorf("grant %s: %w", g.ID, err)
+		}
+		g.Created, g.Expires, g.LastUsed = fromMillis(created), fromMillis(expires), fromMillis(used)
+		out = append(out, g)
+	}
+	return out, rows.Err()
+}
+
+// Used notes when a grant was last used.
+func (s *Store) Used(ctx context.Context, id string, at time.Time) error {
+	_, err := s.db.ExecContext(ctx, `UPDATE grants SET last_used = ? WHERE id = ?`, at.UnixMilli(), id)
+	return err
+}
+
+// Revoke drops a grant, or all of them for "". It returns how many went.
+func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
+	res, err := s.db.ExecContext(ctx, `DELETE FROM grants WHERE ?1 = '' OR id = ?1`, id)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// EndSession drops what held for one session; "" drops what held for any.
+// Expired grants go too.
+func (s *Store) EndSession(ctx context.Context, session string) error {
+	_, err := s.db.ExecContext(ctx, `DELETE FROM grants WHERE scope = 'session' AND (?1 = '' OR session = ?1) OR expires <> 0 AND expires <= ?2`, session, time.Now().UnixMilli())
+	return err
+}
+
+var _ consent.Book = (*Store)(nil)

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Outputs are kept this long, and this much of them.
+const (
+	KeepOutputs    = 30 * 24 * time.Hour
+	MaxOutputBytes = 512 << 20
+)
+
+// KeepOutput keeps b as a file named by its SHA-256 and returns that name.
+func (s *Store) KeepOutput(b []byte) (string, error) {
+	if len(b) == 0 {
+		return "", nil
+	}
+	sum := sha256.Sum256(b)
+	name := hex.EncodeToString(sum[:])
+	path := s.outputPath(name)
+	if _, err := os.Stat(path); err == nil {
+		now := time.Now()
+		return name, os.Chtimes(path, now, now)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return "", fmt.Errorf("keep output: %w", err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(b)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return "", fmt.Errorf("keep output: %w", err)
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return "", fmt.Errorf("keep output: %w", err)
+	}
+	return name, nil
+}
+
+// Output returns a kept output; ok is false when it has been let go.
+func (s *Store) Output(name string) (b []byte, ok bool, err error) {
+	if raw, err := hex.DecodeString(name); err != nil || len(raw) != sha256.Size {
+		return nil, false, nil
+	}
+	b, err = os.ReadFile(s.outputPath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	return b, err == nil, err
+}
+
+func (s *Store) outputPath(name string) string { return filepath.Join(s.dir, "outputs", name) }
+
+// Prune lets old outputs go, and the oldest beyond the size limit. The record
+// keeps their hashes.
+func (s *Store) Prune(now time.Time) error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "outputs"))
+	if err != nil {
+		return fmt.Errorf("prune outputs: %w", err)
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err != nil {
+			continue
+		}
+		stale := strings.HasPrefix(e.Name(), ".new-") && now.Sub(fi.ModTime()) > time.Hour
+		if stale || now.Sub(fi.ModTime()) > KeepOutputs {
+			err = os.Remove(s.outputPath(e.Name()))
+		} else {
+			files = append(files, fi)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("prune outputs: %w", err)
+		}
+	}
+	sort.Slice(files, func(i, j int) bool { return files[i].ModTime().After(files[j].ModTime()) })
+	var total int64
+	for _, fi := range files {
+		if total += fi.Size(); total > MaxOutputBytes {
+			if err := os.Remove(s.outputPath(fi.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("prune outputs: %w", err)
+			}
+		}
+	}
+	return nil
+}
