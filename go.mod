@@ -6,7 +6,7 @@ require (
 	connectrpc.com/connect v1.21.1 // indirect
 	fyne.io/fyne/v2 v2.7.1 // indirect
 	fyne.io/systray v1.12.2 // indirect
-	github.com/BurntSushi/toml v1.5.0 // indirect
+	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/danieljoos/wincred v1.2.3 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/fredbi/uri v1.1.1 // indirect

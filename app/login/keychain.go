@@ -1,0 +1,132 @@
+// Package login keeps what proves this machine to a hub, in the operating
+// system's keychain, and the key that signs the record. It serves step 2 (the
+// tunnel's token) and steps 4 and 6 (signatures).
+package login
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// Service is the keychain service under which everything is kept.
+const Service = "localpc"
+
+// ErrMissing means that the keychain works and has no such item.
+var ErrMissing = errors.New("not in the keychain")
+
+// ErrNoKeychain means that the keychain is absent, locked, or does not answer.
+var ErrNoKeychain = errors.New("the keychain is not available")
+
+// Keychain reads and writes items of one machine. Every call is bounded: a
+// locked keychain may show its own prompt and block until it is answered
+// (zalando/go-keyring#116, crc-org/crc#4342).
+type Keychain struct {
+	// Machine is added to every item's name, so that two data directories of
+	// one person do not share items.
+	Machine string
+	// Timeout bounds one call; 0 means 10 s.
+	Timeout time.Duration
+}
+
+// Name is the keychain's user name of an item.
+func (k Keychain) Name(item string) string { return item + "@" + k.Machine }
+
+// Get returns an item, ErrMissing, or an error that wraps ErrNoKeychain.
+func (k Keychain) Get(ctx context.Context, item string) (string, error) {
+	return bounded(ctx, k.Timeout, func() (string, error) { return keyring.Get(Service, k.Name(item)) })
+}
+
+// Set stores an item.
+func (k Keychain) Set(ctx context.Context, item, value string) error {
+	_, err := bounded(ctx, k.Timeout, func() (string, error) { return "", keyring.Set(Service, k.Name(item), value) })
+	return err
+}
+
+// Delete removes an item; one that is not there is no error.
+func (k Keychain) Delete(ctx context.Context, item string) error {
+	_, err := bounded(ctx, k.Timeout, func() (string, error) { return "", keyring.Delete(Service, k.Name(item)) })
+	if errors.Is(err, ErrMissing) {
+		return nil
+	}
+	return err
+}
+
+// bounded runs fn on a goroutine of its own. One that hangs ends when the
+// keychain's prompt is answered or the program ends; nothing can end it before.
+func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)) (string, error) {
+	if limit == 0 {
+		limit = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	type result struct {
+		s   string
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		s, err := fn()
+		done <- result{s, err}
+	}()
+	select {
+	case r := <-done:
+		switch {
+		case r.err == nil:
+			return r.s, nil
+		case errors.Is(r.err, keyring.ErrNotFound):
+			return "", ErrMissing
+		default:
+			return "", fmt.Errorf("%w: %w", ErrNoKeychain, r.err)
+		}
+	case <-ctx.Done():
+		return "", fmt.Errorf("%w: no answer within %s", ErrNoKeychain, limit)
+	}
+}
+
+// recordKey is the item of the record's signing key.
+const recordKey = "record-key"
+
+// RecordKey returns the key that signs the record. kept is false when it lives
+// in memory only; err then says why.
+func RecordKey(ctx context.Context, k Keychain) (key ed25519.PrivateKey, kept bool, err error) {
+	s, err := k.Get(ctx, recordKey)
+	if err == nil {
+		seed, derr := base64.StdEncoding.DecodeString(s)
+		if derr == nil && len(seed) == ed25519.SeedSize {
+			return ed25519.NewKeyFromSeed(seed), true, nil
+		}
+		err = ErrMissing // unreadable: begin a new epoch
+	}
+	_, key, gerr := ed25519.GenerateKey(nil)
+	if gerr != nil {
+		return nil, false, gerr
+	}
+	if errors.Is(err, ErrMissing) {
+		err = k.Set(ctx, recordKey, base64.StdEncoding.EncodeToString(key.Seed()))
+	}
+	return key, err == nil, err
+}
+
+// ReadRecordKey returns the public key of the record's newest epoch as the
+// keychain has it, for verify.
+func ReadRecordKey(ctx context.Context, k Keychain) (ed25519.PublicKey, error) {
+	s, err := k.Get(ctx, recordKey)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := base64.StdEncoding.DecodeString(s)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, ErrMissing
+	}
+	return ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey), nil
+}
+
+// TokenItem is the item that holds the token for a hub: "this", or its
+// address.
+func TokenItem(hub string) string { return "hub-token " + hub }

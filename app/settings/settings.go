@@ -1,0 +1,187 @@
+// Package settings is what a person can set and where things are kept: load,
+// validate, save. It takes no part in a request's seven steps; it says under
+// which terms they are taken.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/uuid"
+)
+
+// Settings is the readable file settings.toml.
+type Settings struct {
+	// MachineID is made at the first start and stays.
+	MachineID string `toml:"machine_id" comment:"made at the first start; do not copy it to another computer"`
+	// Name is how this computer is called in cards and on hubs.
+	Name string `toml:"name"`
+	// Hub is "" (not paired), "this" (the hub inside this program), or an
+	// address.
+	Hub string `toml:"hub"`
+	// EmbeddedHub is where the hub inside listens, on loopback.
+	EmbeddedHub string `toml:"embedded_hub"`
+	// Folder is offered first on a session card; "" means a new one below
+	// "Local PC" in the home.
+	Folder string `toml:"folder"`
+}
+
+// DefaultEmbeddedHub is where the embedded hub listens.
+const DefaultEmbeddedHub = "127.0.0.1:4417"
+
+// HubThis is the value of Settings.Hub for the embedded hub.
+const HubThis = "this"
+
+// Paths are the places of this program's state, all below one directory.
+type Paths struct{ Data string }
+
+func (p Paths) File() string     { return filepath.Join(p.Data, "settings.toml") }
+func (p Paths) Hub() string      { return filepath.Join(p.Data, "hub") }
+func (p Paths) Spool() string    { return filepath.Join(p.Data, "spool") }
+func (p Paths) Sessions() string { return filepath.Join(p.Data, "sessions") }
+func (p Paths) Lock() string     { return filepath.Join(p.Data, "lock") }
+func (p Paths) LogFile() string  { return filepath.Join(p.Data, "localpc.log") }
+
+// Socket is the control socket. A path that is too long for a Unix socket
+// (108 bytes) is refused by Make.
+func (p Paths) Socket() string { return filepath.Join(p.Data, "control.sock") }
+
+// DefaultData is ~/.local/share/localpc, or what XDG_DATA_HOME says.
+func DefaultData() (string, error) {
+	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "localpc"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", errors.New("this user has no home directory; name a place with --data DIR")
+	}
+	return filepath.Join(home, ".local", "share", "localpc"), nil
+}
+
+// Make makes the directories, for the person only.
+func (p Paths) Make() error {
+	if !filepath.IsAbs(p.Data) {
+		return fmt.Errorf("the data directory %q must be an absolute path", p.Data)
+	}
+	if len(p.Socket()) > 100 {
+		return fmt.Errorf("the data directory's path is too long for a control socket (%d bytes, at most 87); name a shorter one with --data", len(p.Data))
+	}
+	for _, d := range []string{p.Data, p.Hub(), p.Spool(), p.Sessions()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("make %s: %w", d, err)
+		}
+	}
+	// An earlier umask does not leave it open to others.
+	if err := os.Chmod(p.Data, 0o700); err != nil {
+		return fmt.Errorf("protect %s: %w", p.Data, err)
+	}
+	return nil
+}
+
+// Store is the settings and their file. Safe for concurrent use.
+type Store struct {
+	path string
+	mu   sync.Mutex
+	s    Settings // guarded by mu
+}
+
+// Load reads the file, or makes it with what a first start needs.
+func Load(p Paths) (*Store, error) {
+	st := &Store{path: p.File()}
+	data, err := os.ReadFile(st.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		host, _ := os.Hostname()
+		if host == "" {
+			host = "This computer"
+		}
+		return st, st.Change(func(s *Settings) {
+			*s = Settings{MachineID: uuid.NewString(), Name: host, EmbeddedHub: DefaultEmbeddedHub}
+		})
+	case err != nil:
+		return nil, fmt.Errorf("read the settings: %w", err)
+	}
+	if err := toml.Unmarshal(data, &st.s); err != nil {
+		return nil, fmt.Errorf("the settings in %s can't be read: %w; mend the file, or move it away to start anew", st.path, err)
+	}
+	if st.s.EmbeddedHub == "" {
+		st.s.EmbeddedHub = DefaultEmbeddedHub
+	}
+	if err := st.s.validate(); err != nil {
+		return nil, fmt.Errorf("the settings in %s: %w", st.path, err)
+	}
+	return st, nil
+}
+
+// Get returns the settings as they are now.
+func (st *Store) Get() Settings {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.s
+}
+
+// Change changes and saves them; nothing changes when that fails.
+func (st *Store) Change(fn func(*Settings)) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	s := st.s
+	fn(&s)
+	if err := s.validate(); err != nil {
+		return err
+	}
+	data, err := toml.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("save the settings: %w", err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(st.path), ".settings-*")
+	if err != nil {
+		return fmt.Errorf("save the settings: %w", err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), st.path)
+	}
+	if err != nil {
+		return fmt.Errorf("save the settings: %w", err)
+	}
+	st.s = s
+	return nil
+}
+
+func (s Settings) validate() error {
+	if _, err := uuid.Parse(s.MachineID); err != nil {
+		return errors.New("machine_id must be a UUID; remove the line to get a new one")
+	}
+	if n := utf8.RuneCountInString(s.Name); n < 1 || n > 128 {
+		return errors.New("name must have 1 to 128 characters")
+	}
+	if s.Hub != "" && s.Hub != HubThis && !strings.HasPrefix(s.Hub, "http://") && !strings.HasPrefix(s.Hub, "https://") {
+		return errors.New(`hub must be empty, "this", or an address that begins with https://`)
+	}
+	if s.Folder != "" && !filepath.IsAbs(s.Folder) {
+		return errors.New("folder must be an absolute path")
+	}
+	return CheckLoopback(s.EmbeddedHub)
+}
+
+// CheckLoopback refuses an address that others could reach: the hub inside
+// serves this computer only.
+func CheckLoopback(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return fmt.Errorf("%q is not an address like %s", addr, DefaultEmbeddedHub)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("the hub inside listens on this computer only: %q must be an address like %s", addr, DefaultEmbeddedHub)
+	}
+	return nil
+}
