@@ -1,9 +1,8 @@
 package capabilities
 
 import (
-	"io/fs"
+	"strings"
 	"sync"
-	"syscall"
 
 	"localpc/consent"
 )
@@ -23,18 +22,22 @@ type Session struct {
 	Made     *Made
 }
 
-// FileID tells one file from another while both exist. Birth is compared too
-// where the system has one, since inode numbers are used again.
-type FileID struct{ Dev, Ino uint64 }
+// FileID tells one file from another while both exist. Inode numbers are used
+// again soon after a file has gone, so the time of birth belongs to it.
+type FileID struct {
+	Dev, Ino uint64
+	// Birth is when the file was made, in Unix nanoseconds; 0 where the system,
+	// or the way it was asked (FileIDOf), does not tell.
+	Birth int64
+}
 
-// FileIDOf reads the identity from a stat; ok is false where the system gives
-// none, which counts as "not the same".
-func FileIDOf(fi fs.FileInfo) (id FileID, ok bool) {
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok {
-		return FileID{}, false
+// Same tells whether both name one file. Births are compared where both are
+// known. The zero FileID is the same as nothing.
+func (id FileID) Same(o FileID) bool {
+	if id.Dev != o.Dev || id.Ino != o.Ino || id.Ino == 0 {
+		return false
 	}
-	return FileID{Dev: uint64(st.Dev), Ino: st.Ino}, true
+	return id.Birth == o.Birth || id.Birth == 0 || o.Birth == 0
 }
 
 // Made remembers what a session created, so that changing it again needs no
@@ -69,7 +72,7 @@ func (m *Made) Has(path string, id FileID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	got, ok := m.files[path]
-	return ok && got == id
+	return ok && got.Same(id)
 }
 
 // Forget drops a path.
@@ -77,4 +80,36 @@ func (m *Made) Forget(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.files, path)
+}
+
+// ForgetTree drops a path and everything below it.
+func (m *Made) ForgetTree(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.files {
+		if p == path || strings.HasPrefix(p, path+"/") {
+			delete(m.files, p)
+		}
+	}
+}
+
+// Move follows a rename: what was made at from, or below it, is now at to.
+// What was known at to is dropped.
+func (m *Made) Move(from, to string) {
+	if from == to {
+		return
+	}
+	m.ForgetTree(to)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	moved := map[string]FileID{}
+	for p, id := range m.files {
+		if p == from || strings.HasPrefix(p, from+"/") {
+			moved[to+p[len(from):]] = id
+			delete(m.files, p)
+		}
+	}
+	for p, id := range moved {
+		m.files[p] = id
+	}
 }
