@@ -225,7 +225,7 @@ func (g *Gate) refuse(ctx context.Context, r Request, d Decision) error {
 	if err := g.o.Recorder.Decided(context.WithoutCancel(ctx), r, d); err != nil {
 		g.o.Log.Error("A refusal could not be recorded", "err", err)
 	}
-	return &Refusal{Outcome: d.Outcome, Reason: d.Reason}
+	return &Refusal{Outcome: d.Outcome, Reason: d.Reason, By: d.By}
 }
 
 // AllowNext lets r's exact payload run once without asking, within NextTime:

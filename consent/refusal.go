@@ -6,6 +6,8 @@ import "fmt"
 type Refusal struct {
 	Outcome Outcome
 	Reason  string
+	// By is Decision.By of the decision it comes from; "" from a Prompter.
+	By string
 }
 
 func (r *Refusal) Error() string { return r.Reason }

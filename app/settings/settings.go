@@ -21,7 +21,7 @@ import (
 // Settings is the readable file settings.toml.
 type Settings struct {
 	// MachineID is made at the first start and stays.
-	MachineID string `toml:"machine_id" comment:"made at the first start; do not copy it to another computer"`
+	MachineID string `toml:"machine_id"`
 	// Name is how this computer is called in cards and on hubs.
 	Name string `toml:"name"`
 	// Hub is "" (not paired), "this" (the hub inside this program), or an

@@ -193,3 +193,20 @@ const (
 	WindowActivity = "activity"
 	WindowMain     = "main" // stands in for the tray where there is none
 )
+
+// CardInfo is what a card shows beside its request.
+type CardInfo struct {
+	// Waiting is how many more wait behind it.
+	Waiting int `json:"waiting"`
+	// Folders of a session card: the first is preselected.
+	Folders []string `json:"folders,omitempty"`
+	// ContainProblem says why nothing can run contained here; "" when it can.
+	ContainProblem string `json:"contain_problem,omitempty"`
+}
+
+// Reply answers an intent. Detail and Entries are set for GetDetail and Find.
+type Reply struct {
+	Text    string  `json:"text,omitempty"` // one sentence
+	Detail  *Detail `json:"detail,omitempty"`
+	Entries []Entry `json:"entries,omitempty"`
+}
