@@ -60,6 +60,7 @@ const (
 	EffectStartup   EffectKind = "startup" // changes a name that other programs run
 	EffectRun       EffectKind = "run"     // runs a program
 	EffectEnv       EffectKind = "env"     // sets a variable that changes what runs
+	EffectOwn       EffectKind = "own"     // ends or prolongs what the session itself started
 )
 
 // Effect is one thing that a request would do, in words and counts.

@@ -33,6 +33,9 @@ var _ consent.Decider = Policy{}
 // Decide judges r. A matching denial goes before everything; then what may
 // never be remembered away is asked; then grants, then the session's mode.
 func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
+	if len(r.Effects) > 0 && only(r.Effects, consent.EffectOwn) {
+		return consent.Verdict{Outcome: consent.Allowed, By: "session", Reason: "concerns only what this session started", Choice: consent.Choice{Scope: consent.Once}}
+	}
 	if r.Capability == consent.CapabilitySession {
 		return p.session(r, remembered, now)
 	}
