@@ -1,0 +1,217 @@
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"image"
+	"os/exec"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Word is one word read off the screen.
+type Word struct {
+	Text string
+	Rect image.Rectangle // on the screen
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// recognise reads the words of a part of the screen; the same picture is read
+// once. It is read dark on light and, where that is the other way round in
+// places (a button in the accent colour), light on dark too.
+func (d *Desktop) recognise(img *image.RGBA, closer bool) ([]Word, error) {
+	gray := toGray(img)
+	var h maphash.Hash
+	h.SetSeed(hashSeed)
+	h.Write(gray.Pix)
+	fmt.Fprint(&h, img.Rect, closer)
+	key := h.Sum64()
+	if words, ok := d.seen[key]; ok {
+		return words, nil
+	}
+	scale := 2
+	if closer {
+		scale = 3
+	}
+	if dark(gray) {
+		invert(gray)
+	}
+	if closer {
+		flatten(gray)
+	}
+	words, err := tesseract(enlarge(gray, scale))
+	if err != nil {
+		return nil, err
+	}
+	for i := range words {
+		r := words[i].Rect
+		words[i].Rect = image.Rect(r.Min.X/scale, r.Min.Y/scale, (r.Max.X+scale-1)/scale, (r.Max.Y+scale-1)/scale).Add(img.Rect.Min)
+	}
+	d.seen[key] = words
+	return words, nil
+}
+
+func toGray(img *image.RGBA) *image.Gray {
+	b := img.Bounds()
+	g := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
+	for y := range b.Dy() {
+		src := img.Pix[img.PixOffset(b.Min.X, b.Min.Y+y):]
+		for x := range b.Dx() {
+			p := src[x*4:]
+			g.Pix[y*g.Stride+x] = uint8((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000)
+		}
+	}
+	return g
+}
+
+// dark says whether most of the picture is darker than middle gray.
+func dark(g *image.Gray) bool {
+	n := 0
+	for _, v := range g.Pix {
+		if v < 128 {
+			n++
+		}
+	}
+	return n > len(g.Pix)/2
+}
+
+func invert(g *image.Gray) {
+	for i, v := range g.Pix {
+		g.Pix[i] = 255 - v
+	}
+}
+
+// flatten makes every place dark on light: it tiles the picture and measures
+// each pixel against the commonest shade around it, so that a white word on a
+// blue button comes out like a black one on white.
+func flatten(g *image.Gray) {
+	const tile = 16
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	tw, th := (w+tile-1)/tile, (h+tile-1)/tile
+	ground := make([]int, tw*th)
+	for ty := range th {
+		for tx := range tw {
+			var hist [32]int
+			for y := max(0, ty*tile-tile/2); y < min(h, (ty+1)*tile+tile/2); y++ {
+				for x := max(0, tx*tile-tile); x < min(w, (tx+1)*tile+tile); x++ {
+					hist[g.Pix[y*g.Stride+x]/8]++
+				}
+			}
+			best := 0
+			for i, n := range hist {
+				if n > hist[best] {
+					best = i
+				}
+			}
+			ground[ty*tw+tx] = best*8 + 4
+		}
+	}
+	for y := range h {
+		for x := range w {
+			i := y*g.Stride + x
+			diff := int(g.Pix[i]) - ground[(y/tile)*tw+x/tile]
+			if diff < 0 {
+				diff = -diff
+			}
+			g.Pix[i] = uint8(255 - min(255, diff*3/2))
+		}
+	}
+}
+
+// enlarge scales by a whole number, with straight interpolation.
+func enlarge(g *image.Gray, n int) *image.Gray {
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	out := image.NewGray(image.Rect(0, 0, w*n, h*n))
+	for y := range h * n {
+		sy := max(0, (2*y+1-n)*128/n)
+		y0, fy := sy>>8, sy&255
+		y1 := min(h-1, y0+1)
+		for x := range w * n {
+			sx := max(0, (2*x+1-n)*128/n)
+			x0, fx := sx>>8, sx&255
+			x1 := min(w-1, x0+1)
+			top := int(g.Pix[y0*g.Stride+x0])*(256-fx) + int(g.Pix[y0*g.Stride+x1])*fx
+			low := int(g.Pix[y1*g.Stride+x0])*(256-fx) + int(g.Pix[y1*g.Stride+x1])*fx
+			out.Pix[y*out.Stride+x] = uint8((top*(256-fy) + low*fy) >> 16)
+		}
+	}
+	return out
+}
+
+// tesseract runs the reader on one picture. One thread: more of them only wait
+// for each other on pictures this small.
+func tesseract(g *image.Gray) ([]Word, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	var in bytes.Buffer
+	fmt.Fprintf(&in, "P5\n%d %d\n255\n", g.Rect.Dx(), g.Rect.Dy())
+	in.Write(g.Pix)
+	cmd := exec.CommandContext(ctx, "tesseract", "stdin", "stdout", "--psm", "11", "--dpi", "200",
+		"-c", "tessedit_create_tsv=1", "-c", "tessedit_do_invert=0")
+	cmd.Env = []string{"OMP_THREAD_LIMIT=1", "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
+	cmd.Stdin = &in
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("tesseract: %w: %s", err, errs.String())
+	}
+	return parseTSV(string(out)), nil
+}
+
+// parseTSV takes the words (level 5) out of tesseract's table.
+func parseTSV(table string) []Word {
+	var words []Word
+	for _, row := range strings.Split(table, "\n") {
+		f := strings.Split(row, "\t")
+		if len(f) != 12 || f[0] != "5" {
+			continue
+		}
+		text := strings.TrimSpace(f[11])
+		if text == "" {
+			continue
+		}
+		var n [4]int
+		for i := range n {
+			n[i], _ = strconv.Atoi(f[6+i])
+		}
+		words = append(words, Word{text, image.Rect(n[0], n[1], n[0]+n[2], n[1]+n[3])})
+	}
+	return words
+}
+
+// lines sorts words into the lines that an eye sees: middles at one height,
+// gaps of less than about three letters. Lines come from top to bottom, then
+// from left to right.
+func lines(words []Word) [][]Word {
+	words = append([]Word(nil), words...)
+	sort.SliceStable(words, func(i, j int) bool { return words[i].Rect.Min.X < words[j].Rect.Min.X })
+	var all [][]Word
+next:
+	for _, w := range words {
+		mid := (w.Rect.Min.Y + w.Rect.Max.Y) / 2
+		for i, l := range all {
+			last := l[len(l)-1].Rect
+			gap := w.Rect.Min.X - last.Max.X
+			tall := max(last.Dy(), w.Rect.Dy(), 10)
+			if mid > last.Min.Y-2 && mid < last.Max.Y+2 && gap < tall*3/2 && gap > -tall {
+				all[i] = append(l, w)
+				continue next
+			}
+		}
+		all = append(all, []Word{w})
+	}
+	sort.SliceStable(all, func(i, j int) bool {
+		a, b := all[i][0].Rect, all[j][0].Rect
+		if d := a.Min.Y - b.Min.Y; d < -6 || d > 6 {
+			return d < 0
+		}
+		return a.Min.X < b.Min.X
+	})
+	return all
+}

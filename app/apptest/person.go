@@ -1,0 +1,86 @@
+package apptest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// hand runs xdotool on the outer display, where the person is.
+func (d *Desktop) hand(args ...string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "xdotool", args...)
+	cmd.Env = append(os.Environ(), "DISPLAY="+d.Outer)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("xdotool %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Move puts the mouse at a point of the inner screen.
+func (d *Desktop) Move(x, y int) {
+	d.t.Helper()
+	d.hand("mousemove", strconv.Itoa(x+d.offset.x), strconv.Itoa(y+d.offset.y))
+}
+
+// Click moves the mouse there and presses the left button once, as a hand
+// does: the pointer arrives a moment before the press.
+func (d *Desktop) Click(x, y int) { d.t.Helper(); d.press(x, y, 1) }
+
+// RightClick presses the right button.
+func (d *Desktop) RightClick(x, y int) { d.t.Helper(); d.press(x, y, 3) }
+
+// DoubleClick presses the left button twice.
+func (d *Desktop) DoubleClick(x, y int) {
+	d.t.Helper()
+	d.Move(x, y)
+	time.Sleep(60 * time.Millisecond)
+	d.hand("click", "--repeat", "2", "--delay", "80", "1")
+}
+
+func (d *Desktop) press(x, y, button int) {
+	d.t.Helper()
+	d.Move(x, y)
+	time.Sleep(60 * time.Millisecond)
+	b := strconv.Itoa(button)
+	d.hand("mousedown", b, "sleep", "0.05", "mouseup", b)
+}
+
+// Scroll turns the wheel at a point: positive is down, in notches.
+func (d *Desktop) Scroll(x, y, notches int) {
+	d.t.Helper()
+	d.Move(x, y)
+	button := "5"
+	if notches < 0 {
+		button, notches = "4", -notches
+	}
+	d.hand("click", "--repeat", strconv.Itoa(notches), "--delay", "30", button)
+}
+
+// Drag presses the left button at one point and lets it go at another.
+func (d *Desktop) Drag(x1, y1, x2, y2 int) {
+	d.t.Helper()
+	d.Move(x1, y1)
+	d.hand("mousedown", "1")
+	for i := 1; i <= 8; i++ {
+		d.Move(x1+(x2-x1)*i/8, y1+(y2-y1)*i/8)
+		time.Sleep(15 * time.Millisecond)
+	}
+	d.hand("mouseup", "1")
+}
+
+// Type types text that a US keyboard has, to whatever has the focus.
+func (d *Desktop) Type(text string) {
+	d.t.Helper()
+	d.hand("type", "--delay", "40", "--", text)
+}
+
+// Key presses one key or chord by its X name: "Return", "ctrl+a".
+func (d *Desktop) Key(name string) {
+	d.t.Helper()
+	d.hand("key", "--delay", "40", name)
+}
