@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
 
 	"localpc/tunnel/wire"
@@ -84,6 +85,31 @@ var (
 type Client struct {
 	o   Options
 	url string
+
+	mu      sync.Mutex
+	current *socket // greeted and serving, else nil; guarded by mu
+}
+
+// ErrOffline means that there is no connection right now.
+var ErrOffline = errors.New("not connected to the hub")
+
+// Notify sends a message that answers nothing, such as SESSION_ENDED. It is
+// safe for concurrent use; without a connection it returns ErrOffline, and
+// nothing is kept for later.
+func (c *Client) Notify(t wire.Type, p wire.Payload) error {
+	c.mu.Lock()
+	s := c.current
+	c.mu.Unlock()
+	if s == nil {
+		return ErrOffline
+	}
+	return s.write(wire.Message{Type: t, ID: uuid.NewString(), Payload: p})
+}
+
+func (c *Client) setCurrent(s *socket) {
+	c.mu.Lock()
+	c.current = s
+	c.mu.Unlock()
 }
 
 // New checks o and makes a Client.
@@ -208,6 +234,8 @@ func (c *Client) once(ctx context.Context) error {
 	if err := s.greet(ctx); err != nil {
 		return closeError(err)
 	}
+	c.setCurrent(s)
+	defer c.setCurrent(nil)
 	return closeError(s.serve(ctx))
 }
 

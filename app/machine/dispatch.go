@@ -1,0 +1,343 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/consent/record"
+	"localpc/tunnel"
+	"localpc/tunnel/wire"
+)
+
+// describeWithin bounds step 3: after that an executor says "more than N".
+const describeWithin = 300 * time.Millisecond
+
+// A card lives 50 s where its client names no time, and an hour at most.
+const (
+	defaultWait = 50 * time.Second
+	maxWait     = time.Hour
+)
+
+// asksAgain is how often one request is asked anew because what was looked at
+// for its card has changed by the time it is to run.
+const asksAgain = 3
+
+// dispatch is the one way to run anything. A client's call has become a wire
+// message in the hub (step 1), and the tunnel has decoded and validated it
+// (step 2). It is called on a goroutine of its own, and is the tunnel.Handler.
+func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	t, err := m.begin(tunnelCtx, msg)
+	if err != nil {
+		return "", nil, err
+	}
+	defer t.end()
+	if err := t.spool(x); err != nil {
+		return "", nil, err
+	}
+	for range asksAgain {
+		// Step 3: the executor says what would happen.
+		ctx, cancel := context.WithTimeout(t.ctx, describeWithin)
+		d, err := t.executor.Describe(ctx, t.call)
+		cancel()
+		if err != nil {
+			return "", nil, t.refused(err)
+		}
+		req := t.request(d)
+
+		// Step 4: the gate asks the policy, and the person where that says so.
+		// Its decision is recorded before this returns.
+		m.journal.asking(req)
+		grant, err := m.gate.Authorize(t.ctx, req)
+		if err != nil {
+			return "", nil, m.declined(req, err)
+		}
+
+		// Step 5: the executor looks again, and runs what was granted.
+		live := m.journal.running(req, grant.Choice())
+		result, err := t.executor.Run(t.ctx, t.call, grant, output{x, live})
+		if errors.Is(err, consent.ErrChanged) {
+			m.finished(req, result, t.changed())
+			continue
+		}
+
+		// Steps 6 and 7: the outcome is recorded, and shown.
+		err = t.cause(err)
+		m.finished(req, result, err)
+		if err != nil {
+			return "", nil, err
+		}
+		return result.Type, result.Payload, nil
+	}
+	return "", nil, t.changed()
+}
+
+// task is one request on its way through dispatch.
+type task struct {
+	m        *Machine
+	id       string
+	session  *session // nil for SESSION_OPEN
+	executor capabilities.Capability
+	call     capabilities.Call
+	who      asker
+	arrived  time.Time
+	deadline time.Time
+	ctx      context.Context
+	end      func()
+}
+
+// asker is who asks, for whom.
+type asker struct {
+	hub, hubName string
+	principal    consent.Principal
+	claims       consent.Claims
+	session      string
+	mode         consent.Mode
+	folder       string
+}
+
+// begin looks up the executor and the session of a message.
+func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, error) {
+	now := time.Now()
+	t := &task{m: m, id: consent.NewID(), executor: m.registry.Lookup(msg.Type), arrived: now}
+	if t.executor == nil {
+		return nil, wire.Errorf(wire.CodeNotSupported, "This computer does not take requests of the kind %s.", msg.Type)
+	}
+	t.call = capabilities.Call{Type: msg.Type, Payload: msg.Payload}
+	if open, ok := msg.Payload.(*wire.SessionOpen); ok {
+		hub, name := m.link.hub()
+		t.who = asker{hub: hub, hubName: name, session: open.SessionID, folder: m.sessions.wish(open.Folder),
+			principal: consent.Principal{ID: open.PrincipalID, Name: open.PrincipalName},
+			claims:    consent.Claims{Agent: open.Agent, Title: open.Title}}
+	} else {
+		s, err := m.sessions.get(sessionOf(msg.Payload))
+		if err != nil {
+			return nil, err
+		}
+		t.session, t.call.Session, t.who = s, s.Session, s.who
+	}
+	t.deadline = now.Add(waitOf(msg.Payload))
+	t.ctx, t.end = m.flights.begin(tunnelCtx, t.id, t.who.session)
+	leave, end := func() {}, t.end
+	if t.session != nil && t.executor != capabilities.Capability(m.sessions) {
+		// The end of a session waits for what has entered it.
+		if !t.session.enter() {
+			end()
+			return nil, sessionGone()
+		}
+		leave = t.session.leave
+	}
+	t.end = func() {
+		if t.call.Upload != nil {
+			m.unspool(t.call.Upload)
+		}
+		end()
+		leave()
+		m.changed()
+	}
+	return t, nil
+}
+
+// request is everything the policy judges, the card shows and the record keeps.
+func (t *task) request(d capabilities.Description) consent.Request {
+	name := consent.Visible(t.who.principal.Name, false)
+	r := consent.Request{
+		ID: t.id, Hub: t.who.hub, HubName: t.who.hubName, Principal: t.who.principal, Claims: t.who.claims,
+		Session: t.who.session, Mode: t.who.mode, Folder: t.who.folder,
+		Capability: t.executor.Name(), Action: d.Action,
+		Title: d.Title, Sentence: strings.Replace(d.Sentence, "%s", name, 1), Exact: d.Exact, Details: d.Details,
+		Effects: d.Effects, Risk: d.Risk, Digest: consent.DigestOf(d.Payload), Fingerprint: d.Fingerprint,
+		Containable: d.Containable, FullOffered: d.FullOffered, Scopes: d.Scopes,
+		Rule: consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder,
+			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd},
+		Arrived: t.arrived, Deadline: t.deadline,
+	}
+	if _, opens := t.call.Payload.(*wire.SessionOpen); opens {
+		r.RepeatKey = "open"
+	}
+	return r
+}
+
+// refused notes a request that could not even be described, so that the log
+// shows it too; nothing was asked and nothing ran.
+func (t *task) refused(err error) error {
+	err = t.cause(err)
+	t.m.journal.failed(t.request(capabilities.Description{Action: strings.ToLower(string(t.call.Type)), Title: titleOf(t.call)}), err)
+	if herr := t.m.o.Record.Happened(context.WithoutCancel(t.ctx), "refused before it was asked", t.who.principal.ID+": "+titleOf(t.call)); herr != nil {
+		t.m.log.Error("A refusal could not be recorded", "err", herr)
+	}
+	return err
+}
+
+// cause replaces the error of a request that was ended from outside by why.
+func (t *task) cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	if t.ctx.Err() != nil {
+		if c := context.Cause(t.ctx); wire.CodeOf(c) != "" {
+			return c
+		}
+		return wire.Wrap(err, wire.CodeCancelled, "The request was cancelled.")
+	}
+	if wire.CodeOf(err) == "" {
+		t.m.log.Error("A request failed", "capability", t.executor.Name(), "type", t.call.Type, "err", err)
+	}
+	return err
+}
+
+func (t *task) changed() error {
+	return wire.Errorf(wire.CodeChanged, "What was shown to the person changed before it could be done, so it was not done: %s.", titleOf(t.call))
+}
+
+// declined turns a refusal into what crosses the tunnel, and shows it.
+func (m *Machine) declined(req consent.Request, err error) error {
+	var ref *consent.Refusal
+	if !errors.As(err, &ref) {
+		m.journal.refused(req, consent.Cancelled, "", "The request ended before anybody answered.")
+		if wire.CodeOf(err) != "" {
+			return err
+		}
+		return wire.Wrap(err, wire.CodeCancelled, "The request was cancelled.")
+	}
+	m.journal.refused(req, ref.Outcome, ref.By, ref.Reason)
+	code := map[consent.Outcome]wire.Code{consent.Denied: wire.CodeDenied, consent.Expired: wire.CodeExpired}[ref.Outcome]
+	switch {
+	case ref.By == byPause:
+		code = wire.CodePaused
+	case code == "":
+		code = wire.CodeUndelivered
+	}
+	return wire.Errorf(code, "%s", ref.Reason)
+}
+
+// finished records how a request that was granted ended, and shows it.
+func (m *Machine) finished(req consent.Request, result capabilities.Result, err error) {
+	ctx := context.Background()
+	o := record.Outcome{State: string(stateOf(result, err)), Result: result.Outcome, Took: m.journal.took(req.ID),
+		Sent: result.Sent, Received: result.Received, Notes: result.Notes}
+	if err != nil {
+		o.Result = err.Error()
+		if wire.CodeOf(err) == "" {
+			o.Result = "Something went wrong on this computer; its log says what."
+		}
+	}
+	out := result.Output
+	if out == nil {
+		out = m.journal.output(req.ID)
+	}
+	name, kerr := m.o.Store.KeepOutput(out)
+	if kerr != nil {
+		m.log.Error("An output could not be kept", "err", kerr)
+		o.Notes = append(o.Notes, "The output could not be kept; is the disk full?")
+	}
+	o.Output = name
+	if rerr := m.o.Record.Finished(ctx, req.ID, o); rerr != nil {
+		m.log.Error("An outcome could not be recorded", "err", rerr)
+	}
+	left := 0
+	if exit, ok := result.Payload.(*wire.ProcessExited); ok {
+		left = exit.Running
+	}
+	m.journal.finished(req, o, left)
+}
+
+func stateOf(result capabilities.Result, err error) snapshot.Outcome {
+	switch wire.CodeOf(err) {
+	case wire.CodeStopped:
+		return snapshot.Halted
+	case wire.CodeCancelled, wire.CodeLost:
+		return snapshot.Cancelled
+	}
+	if err != nil || result.Failed {
+		return snapshot.Failed
+	}
+	return snapshot.Done
+}
+
+// output is an executor's way back through the tunnel; the journal listens.
+type output struct {
+	x    *tunnel.Exchange
+	live *live
+}
+
+func (o output) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
+	if err := o.x.Send(ctx, t, p); err != nil {
+		return err
+	}
+	o.live.sent(p)
+	return nil
+}
+
+func waitOf(p wire.Payload) time.Duration {
+	ms := 0
+	switch p := p.(type) {
+	case *wire.SessionOpen:
+		ms = p.WaitMS
+	case *wire.ProcessStart:
+		ms = p.WaitMS
+	case *wire.FileRead:
+		ms = p.WaitMS
+	case *wire.FileWrite:
+		ms = p.WaitMS
+	case *wire.FilePath:
+		ms = p.WaitMS
+	case *wire.FileList:
+		ms = p.WaitMS
+	case *wire.FileMove:
+		ms = p.WaitMS
+	}
+	if ms == 0 {
+		return defaultWait
+	}
+	return min(time.Duration(ms)*time.Millisecond, maxWait)
+}
+
+func sessionOf(p wire.Payload) string {
+	switch p := p.(type) {
+	case *wire.SessionTTL:
+		return p.SessionID
+	case *wire.SessionRef:
+		return p.SessionID
+	case *wire.ProcessStart:
+		return p.SessionID
+	case *wire.ProcessSignal:
+		return p.SessionID
+	case *wire.FileRead:
+		return p.SessionID
+	case *wire.FileWrite:
+		return p.SessionID
+	case *wire.FilePath:
+		return p.SessionID
+	case *wire.FileList:
+		return p.SessionID
+	case *wire.FileMove:
+		return p.SessionID
+	}
+	return ""
+}
+
+// titleOf names a request that no executor has described.
+func titleOf(c capabilities.Call) string {
+	switch p := c.Payload.(type) {
+	case *wire.ProcessStart:
+		return "Run " + p.EffectiveArg0()
+	case *wire.FileRead:
+		return "Read " + p.Path
+	case *wire.FileWrite:
+		return "Write " + p.Path
+	case *wire.FilePath:
+		return map[wire.Type]string{wire.TypeFileStat: "Look at ", wire.TypeFileMkdir: "Make the folder ", wire.TypeFileDelete: "Delete "}[c.Type] + p.Path
+	case *wire.FileList:
+		return "List " + p.Path
+	case *wire.FileMove:
+		return "Move " + p.Src
+	case *wire.SessionOpen:
+		return "Open a session"
+	}
+	return "A request"
+}

@@ -1,0 +1,210 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unicode"
+	"unicode/utf8"
+
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/consent"
+	"localpc/consent/record"
+)
+
+// Intend does what a person wants: from the tray, a window, or the control
+// socket. It waits until it is done. The error is one plain sentence. It is
+// called on the caller's goroutine, by many at once.
+func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Reply, error) {
+	h := m.o.Hooks
+	switch in.Kind {
+	case snapshot.Pair:
+		return say("Paired."), m.pair(ctx, in.Text)
+	case snapshot.Unpair:
+		return say("Unpaired."), m.unpair(ctx)
+	case snapshot.Reconnect:
+		m.link.ops.Lock()
+		defer m.link.ops.Unlock()
+		m.link.begin(m.o.Settings.Get().Hub)
+		return say("Connecting again."), nil
+	case snapshot.Pause:
+		return say("Paused."), m.pause(ctx)
+	case snapshot.Resume:
+		if err := m.resume(ctx); err != nil {
+			m.log.Error("Resuming could not be recorded", "err", err)
+			return snapshot.Reply{}, errors.New("This computer could not write its record, so it stays paused. Is the disk full?")
+		}
+		return say("Resumed."), nil
+	case snapshot.StopAll:
+		if err := m.stopEverything(ctx); err != nil {
+			return snapshot.Reply{}, err
+		}
+		return say("Everything stopped."), nil
+	case snapshot.StopOne:
+		if !m.flights.one(in.Entry, stoppedBy("The person at this computer stopped this.")) {
+			return snapshot.Reply{}, errors.New("This has ended already.")
+		}
+		return say("Stopped."), nil
+	case snapshot.EndSession:
+		if err := m.sessions.end(ctx, in.Session, "The person at this computer ended the session.", ""); err != nil {
+			return snapshot.Reply{}, err
+		}
+		return say("The session has ended."), nil
+	case snapshot.AllowNext:
+		return m.allowNext(ctx, in.Entry)
+	case snapshot.MakeKey:
+		return m.makeKey(ctx, in.Text)
+	case snapshot.ForgetKey:
+		m.setConnect(func(c *snapshot.Connect) { c.Name, c.Lines = "", nil })
+		return snapshot.Reply{}, nil
+	case snapshot.Practice:
+		return m.practice()
+	case snapshot.Export:
+		return m.export(ctx, in.Text)
+	case snapshot.GetDetail:
+		d, err := m.journal.detail(ctx, in.Entry)
+		return snapshot.Reply{Detail: d}, err
+	case snapshot.Find:
+		e, err := m.journal.find(ctx, in.Text, in.Filter)
+		return snapshot.Reply{Entries: e}, err
+	case snapshot.VerifyAgain:
+		m.verify(ctx)
+		m.mu.Lock()
+		r := m.checked
+		m.mu.Unlock()
+		if !r.OK {
+			return snapshot.Reply{}, errors.New(r.Problem)
+		}
+		return say("The record is whole."), nil
+	case snapshot.ShowCard:
+		if h.RaiseCard != nil {
+			h.RaiseCard()
+		}
+		return snapshot.Reply{}, nil
+	case snapshot.ShowWindow:
+		if h.ShowWindow == nil {
+			return snapshot.Reply{}, errors.New("There is no display to show a window on.")
+		}
+		h.ShowWindow(in.Text)
+		return snapshot.Reply{}, nil
+	case snapshot.Quit:
+		if h.Quit != nil {
+			h.Quit()
+		}
+		return say("Quitting."), nil
+	}
+	return snapshot.Reply{}, fmt.Errorf("This program does not know the wish %q.", in.Kind)
+}
+
+func say(s string) snapshot.Reply { return snapshot.Reply{Text: s} }
+
+// allowNext lets the payload of an unanswered entry run once. A session opens
+// asking for everything, in its first suggested folder.
+func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, error) {
+	r, err := m.journal.allowNext(entry)
+	if err != nil {
+		return snapshot.Reply{}, err
+	}
+	c := consent.Choice{Scope: consent.Once}
+	if r.Capability == consent.CapabilitySession {
+		c = consent.Choice{Scope: consent.Session, Mode: consent.ModeAsk, Folder: m.sessions.suggestions(r)[0]}
+	} else if r.Containable {
+		c.Contain = consent.Contained
+	} else if r.Action == "run" {
+		c.Contain = consent.FullAccess
+	}
+	if err := m.o.Record.Happened(ctx, "allowed next time", r.ID); err != nil {
+		m.log.Error("Allow next time could not be recorded", "err", err)
+		return snapshot.Reply{}, errors.New("This computer could not write its record, so nothing was allowed. Is the disk full?")
+	}
+	m.gate.AllowNext(r, c)
+	m.changed()
+	return say("The same request runs once without asking within the next ten minutes."), nil
+}
+
+// keyName checks the name of a program that a key is made for.
+func keyName(name string) error {
+	if n := utf8.RuneCountInString(name); n < 1 || n > 60 {
+		return errors.New("Give the program a name of 1 to 60 characters.")
+	}
+	for _, r := range name {
+		if r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Bidi_Control, r) {
+			return errors.New("The program's name has characters that can't be seen; leave them out.")
+		}
+	}
+	return nil
+}
+
+func (m *Machine) makeKey(ctx context.Context, name string) (snapshot.Reply, error) {
+	if err := keyName(name); err != nil {
+		return snapshot.Reply{}, err
+	}
+	if m.o.Hub == nil || m.o.Settings.Get().Hub != settings.HubThis {
+		return snapshot.Reply{}, errors.New("Keys are made on the hub that this computer is paired with.")
+	}
+	address, err := m.o.Hub.Start(ctx)
+	if err != nil {
+		m.log.Error("The hub inside could not start", "err", err)
+		return snapshot.Reply{}, errors.New("The hub inside this program does not run, so no key could be made.")
+	}
+	key, err := m.o.Hub.MakeKey(ctx, name)
+	if err != nil {
+		m.log.Error("A key could not be made", "err", err)
+		return snapshot.Reply{}, errors.New("The key could not be made; the log says why.")
+	}
+	if err := m.o.Record.Happened(ctx, "key made", name); err != nil {
+		m.log.Error("A new key could not be recorded", "err", err)
+	}
+	m.setConnect(func(c *snapshot.Connect) {
+		c.Name = name
+		c.Lines = []string{"E2B_API_KEY=" + key, "E2B_API_URL=" + address + "/api", "E2B_SANDBOX_URL=" + address + "/sbx"}
+	})
+	return say("The key is shown once. Copy the lines now."), nil
+}
+
+// practice plays the sample in the background; the snapshot says how it goes.
+func (m *Machine) practice() (snapshot.Reply, error) {
+	s := m.o.Settings.Get()
+	if m.o.Hub == nil || s.Hub != settings.HubThis {
+		return snapshot.Reply{}, errors.New("The sample runs only when this computer is paired with itself.")
+	}
+	m.mu.Lock()
+	running := m.connect.Practice == "running"
+	m.connect.Practice = "running"
+	m.mu.Unlock()
+	if running {
+		return snapshot.Reply{}, errors.New("The sample runs already; look for its card.")
+	}
+	m.changed()
+	m.background(func(ctx context.Context) {
+		result := "done"
+		if err := m.o.Hub.Practice(ctx, s.MachineID); err != nil {
+			result = err.Error()
+		}
+		m.setConnect(func(c *snapshot.Connect) { c.Practice = result })
+	})
+	return say("The sample begins: answer its card."), nil
+}
+
+// export writes the record to a new file, whole or not at all.
+func (m *Machine) export(ctx context.Context, path string) (snapshot.Reply, error) {
+	if !filepath.IsAbs(path) {
+		return snapshot.Reply{}, errors.New("Choose where to save the export.")
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".localpc-export-*")
+	if err == nil {
+		defer os.Remove(tmp.Name())
+		err = errors.Join(record.Export(ctx, m.o.Store, tmp), tmp.Close())
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		m.log.Error("The export could not be written", "err", err)
+		return snapshot.Reply{}, errors.New("The export could not be written there. Choose another folder.")
+	}
+	return say("Saved " + path + "."), nil
+}

@@ -1,0 +1,423 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/consent/record"
+	"localpc/tunnel/wire"
+)
+
+// journal is the log as the windows draw it: step 7. The newest entries are in
+// memory; what is older is read from the record. Safe for concurrent use.
+type journal struct {
+	m *Machine
+
+	mu    sync.Mutex
+	items []*item          // newest first, at most snapshot.MaxEntries; guarded by mu
+	byID  map[string]*item // guarded by mu
+	today snapshot.Traffic // guarded by mu
+	day   string           // of today; guarded by mu
+}
+
+type item struct {
+	e snapshot.Entry
+	// req and choice are known for requests of this run.
+	req    *consent.Request
+	choice consent.Choice
+	began  time.Time
+	live   *live
+	reason string
+	// session is where the processes run that it left behind (Entry.Left).
+	session string
+}
+
+func newJournal(m *Machine) *journal { return &journal{m: m, byID: map[string]*item{}} }
+
+// load reads the newest entries and today's traffic from the record.
+func (j *journal) load(ctx context.Context) error {
+	refs, err := j.refs(ctx, "", snapshot.MaxEntries)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, ref := range refs {
+		entries, err := j.m.o.Store.EntriesByRef(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if e, _, ok := entryOf(entries); ok {
+			it := &item{e: e}
+			j.items = append(j.items, it)
+			j.byID[e.ID] = it
+		}
+	}
+	now := time.Now()
+	j.day = now.Format(time.DateOnly)
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	return j.m.o.Store.Since(ctx, record.KindOutcome, midnight, func(e consent.Entry) error {
+		var o record.Outcome
+		if json.Unmarshal(e.Body, &o) == nil {
+			j.today.Sent += o.Sent
+			j.today.Received += o.Received
+		}
+		return nil
+	})
+}
+
+// refs are the requests of the newest entries that contain text.
+func (j *journal) refs(ctx context.Context, text string, limit int) ([]string, error) {
+	if text != "" {
+		// As it stands in the record's JSON.
+		b, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		text = string(b[1 : len(b)-1])
+	}
+	var out []string
+	seen := map[string]bool{}
+	err := j.m.o.Store.Newest(ctx, text, 4*limit, func(e consent.Entry) error {
+		if e.Ref != "" && !seen[e.Ref] && len(out) < limit {
+			seen[e.Ref] = true
+			out = append(out, e.Ref)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// entryOf makes a line of the log from a request's entries in the record.
+func entryOf(entries []consent.Entry) (snapshot.Entry, snapshot.Detail, bool) {
+	var d record.Decision
+	var o record.Outcome
+	decided, ended := false, false
+	for _, e := range entries {
+		switch e.Kind {
+		case record.KindDecision:
+			decided = json.Unmarshal(e.Body, &d) == nil
+			ended = false
+		case record.KindOutcome:
+			ended = json.Unmarshal(e.Body, &o) == nil
+		}
+	}
+	if !decided {
+		return snapshot.Entry{}, snapshot.Detail{}, false
+	}
+	e := newEntry(d.Request)
+	e.By = byWords(d.Decision)
+	switch {
+	case d.Decision.Outcome != consent.Allowed:
+		e.Outcome = snapshot.Outcome(d.Decision.Outcome)
+	case !ended:
+		e.Outcome, e.Result = snapshot.Halted, "this program ended before it was done"
+	default:
+		e.Outcome, e.Result = snapshot.Outcome(o.State), o.Result
+		e.Took, e.Sent, e.Received = o.Took, o.Sent, o.Received
+	}
+	return e, snapshot.Detail{Entry: e, Sentence: d.Request.Sentence, Where: where(d.Request, d.Decision.Choice), Exact: d.Request.Exact,
+		Details: d.Request.Details, Notes: o.Notes, Reason: d.Decision.Reason, Output: o.Output}, true
+}
+
+func newEntry(r consent.Request) snapshot.Entry {
+	return snapshot.Entry{ID: r.ID, Time: r.Arrived, Who: r.Principal.Name, What: r.Title, Capability: r.Capability}
+}
+
+// byWords says what decided.
+func byWords(d consent.Decision) string {
+	switch d.By {
+	case "you":
+		return "you"
+	case "rule":
+		return "remembered"
+	case "mode":
+		return "session card"
+	case "policy":
+		return "--policy"
+	case "allow-next":
+		return "allowed next time"
+	case byPause:
+		return "paused"
+	}
+	return ""
+}
+
+// where says under which terms a request runs.
+func where(r consent.Request, c consent.Choice) string {
+	folder := "folder " + r.Folder
+	if c.Folder != "" {
+		folder = "folder " + c.Folder
+	}
+	switch c.Contain {
+	case consent.Contained:
+		return "Contained · " + folder + " · no network"
+	case consent.FullAccess:
+		return "Full access · " + folder
+	}
+	if r.Folder == "" && c.Folder == "" {
+		return ""
+	}
+	return strings.ToUpper(folder[:1]) + folder[1:]
+}
+
+func (j *journal) put(it *item) {
+	if old := j.byID[it.e.ID]; old != nil {
+		*old = *it
+		return
+	}
+	j.items = append([]*item{it}, j.items...)
+	j.byID[it.e.ID] = it
+	// What still runs stays, however old it is.
+	for i := len(j.items) - 1; i >= snapshot.MaxEntries; i-- {
+		if e := j.items[i].e; e.Outcome != snapshot.Running && e.Outcome != snapshot.Asking {
+			delete(j.byID, e.ID)
+			j.items = append(j.items[:i], j.items[i+1:]...)
+		}
+	}
+}
+
+// asking notes a request that goes to the gate.
+func (j *journal) asking(r consent.Request) {
+	j.mu.Lock()
+	e := newEntry(r)
+	e.Outcome = snapshot.Asking
+	j.put(&item{e: e, req: &r, began: time.Now()})
+	j.mu.Unlock()
+}
+
+// running notes that a request was granted, and returns where its output goes.
+func (j *journal) running(r consent.Request, c consent.Choice) *live {
+	l := &live{changed: j.m.changed}
+	j.mu.Lock()
+	e := newEntry(r)
+	e.Outcome, e.CanStop = snapshot.Running, true
+	j.put(&item{e: e, req: &r, choice: c, began: time.Now(), live: l})
+	j.mu.Unlock()
+	j.m.changed()
+	return l
+}
+
+func (j *journal) took(id string) time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if it := j.byID[id]; it != nil {
+		return time.Since(it.began)
+	}
+	return 0
+}
+
+func (j *journal) output(id string) []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if it := j.byID[id]; it != nil && it.live != nil {
+		return it.live.bytes()
+	}
+	return nil
+}
+
+// refused notes a request that was not allowed.
+func (j *journal) refused(r consent.Request, outcome consent.Outcome, by, reason string) {
+	j.mu.Lock()
+	e := newEntry(r)
+	e.Outcome, e.By = snapshot.Outcome(outcome), byWords(consent.Decision{By: by})
+	e.CanAllowNext = (outcome == consent.Expired || outcome == consent.Undelivered) && len(r.Effects) > 0 || r.Capability == consent.CapabilitySession && outcome != consent.Denied && outcome != consent.Cancelled
+	j.put(&item{e: e, req: &r, reason: reason})
+	j.mu.Unlock()
+	j.m.changed()
+}
+
+// failed notes a request that could not be described.
+func (j *journal) failed(r consent.Request, err error) {
+	j.mu.Lock()
+	e := newEntry(r)
+	e.Outcome, e.Result = snapshot.Failed, err.Error()
+	if wire.CodeOf(err) == "" {
+		e.Result = "Something went wrong on this computer; its log says what."
+	}
+	j.put(&item{e: e, reason: e.Result})
+	j.mu.Unlock()
+	j.m.changed()
+}
+
+// finished notes how a request ended, and how many processes it left behind.
+func (j *journal) finished(r consent.Request, o record.Outcome, left int) {
+	j.mu.Lock()
+	it := j.byID[r.ID]
+	if it == nil {
+		it = &item{e: newEntry(r)}
+	}
+	e := it.e
+	e.Outcome, e.Result, e.Took, e.Sent, e.Received, e.CanStop = snapshot.Outcome(o.State), o.Result, o.Took, o.Sent, o.Received, false
+	e.Left = left
+	j.put(&item{e: e, session: r.Session})
+	if day := time.Now().Format(time.DateOnly); day != j.day {
+		j.day, j.today = day, snapshot.Traffic{}
+	}
+	j.today.Sent += o.Sent
+	j.today.Received += o.Received
+	j.mu.Unlock()
+	j.m.changed()
+}
+
+// entries are the newest lines, as they are now.
+// left counts what is left behind in a session now.
+func (j *journal) entries(left func(session string) int) ([]snapshot.Entry, snapshot.Traffic) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := make([]snapshot.Entry, 0, min(len(j.items), snapshot.MaxEntries))
+	for _, it := range j.items {
+		if len(out) == snapshot.MaxEntries {
+			break
+		}
+		if it.e.Left > 0 {
+			it.e.Left = min(it.e.Left, left(it.session))
+		}
+		out = append(out, it.entry())
+	}
+	return out, j.today
+}
+
+func (it *item) entry() snapshot.Entry {
+	e := it.e
+	if it.live != nil {
+		e.Sent, e.Took = it.live.count(), time.Since(it.began)
+	}
+	return e
+}
+
+// allowNext lets the request of an entry run once without asking.
+func (j *journal) allowNext(id string) (consent.Request, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	it := j.byID[id]
+	if it == nil || it.req == nil || !it.e.CanAllowNext {
+		return consent.Request{}, errors.New("This question can't be allowed any more; the program has to ask again.")
+	}
+	it.e.CanAllowNext, it.e.AllowedNext = false, true
+	return *it.req, nil
+}
+
+// detail is everything about one entry.
+func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, error) {
+	j.mu.Lock()
+	it := j.byID[id]
+	var open *snapshot.Detail
+	if it != nil && it.req != nil {
+		open = &snapshot.Detail{Entry: it.entry(), Sentence: it.req.Sentence, Where: where(*it.req, it.choice), Exact: it.req.Exact,
+			Details: it.req.Details, Reason: it.reason}
+		if it.live != nil {
+			open.Output = string(it.live.bytes())
+		}
+	} else if it != nil && it.reason != "" {
+		open = &snapshot.Detail{Entry: it.e, Reason: it.reason}
+	}
+	j.mu.Unlock()
+	if open != nil {
+		return open, nil
+	}
+	entries, err := j.m.o.Store.EntriesByRef(ctx, id)
+	if err != nil {
+		j.m.log.Error("An entry could not be read", "err", err)
+		return nil, errors.New("This entry could not be read from the record.")
+	}
+	e, d, ok := entryOf(entries)
+	if !ok {
+		return nil, errors.New("There is no such entry in the record.")
+	}
+	d.Entry = e
+	if d.Output != "" {
+		out, kept, err := j.m.o.Store.Output(d.Output)
+		switch {
+		case err != nil:
+			j.m.log.Error("An output could not be read", "err", err)
+			d.Notes = append(d.Notes, "The output could not be read.")
+		case !kept:
+			d.Notes = append(d.Notes, "The output is not kept any more.")
+		}
+		d.Output = string(out)
+	}
+	return &d, nil
+}
+
+// find searches the record, newest first, and what is under way.
+func (j *journal) find(ctx context.Context, text, capability string) ([]snapshot.Entry, error) {
+	out := []snapshot.Entry{}
+	seen := map[string]bool{}
+	j.mu.Lock()
+	for _, it := range j.items {
+		if it.req == nil || capability != "" && it.e.Capability != capability {
+			continue
+		}
+		if contains(it.e.Who, text) || contains(it.e.What, text) || contains(it.req.Exact, text) {
+			out = append(out, it.entry())
+			seen[it.e.ID] = true
+		}
+	}
+	j.mu.Unlock()
+	refs, err := j.refs(ctx, text, 4*snapshot.MaxEntries)
+	if err != nil {
+		j.m.log.Error("The record could not be searched", "err", err)
+		return nil, errors.New("The record could not be searched.")
+	}
+	for _, ref := range refs {
+		if seen[ref] || len(out) >= snapshot.MaxEntries {
+			continue
+		}
+		entries, err := j.m.o.Store.EntriesByRef(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if e, _, ok := entryOf(entries); ok && (capability == "" || e.Capability == capability) {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func contains(s, part string) bool {
+	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
+}
+
+// live is the output of a running request, for who watches it.
+type live struct {
+	changed func()
+	mu      sync.Mutex
+	k       capabilities.Keeper // guarded by mu
+	n       int64               // guarded by mu
+}
+
+func (l *live) sent(p wire.Payload) {
+	l.mu.Lock()
+	switch p := p.(type) {
+	case *wire.ProcessOutput:
+		_, _ = l.k.Write(p.Data)
+		l.n += int64(len(p.Data))
+	case *wire.FileChunk:
+		l.n += int64(len(p.Data))
+	}
+	l.mu.Unlock()
+	l.changed()
+}
+
+func (l *live) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.k.Bytes(); len(b) > 0 {
+		return b
+	}
+	return nil
+}
+
+func (l *live) count() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
+}

@@ -1,0 +1,360 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+
+	"localpc/app/login"
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/consent"
+	"localpc/tunnel"
+	"localpc/tunnel/wire"
+)
+
+// link is the machine's connection to its hub. At most one is kept; begin and
+// end are called one at a time by whoever holds ops.
+type link struct {
+	m   *Machine
+	ops sync.Mutex // one pairing, unpairing or reconnect at a time
+
+	mu     sync.Mutex
+	client *tunnel.Client     // guarded by mu
+	cancel context.CancelFunc // guarded by mu; nil: nothing runs
+	done   chan struct{}      // guarded by mu
+	view   linkState          // guarded by mu
+}
+
+type linkState struct {
+	hub           snapshot.Hub
+	id            string // of the hub in rules and the record
+	signIn        bool
+	problem       string
+	fix           snapshot.IntentKind
+	fixLabel      string
+	embeddedToken string // without a keychain, for the hub inside
+}
+
+func (l *link) state() linkState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view
+}
+
+// hub is the id and the name of the hub.
+func (l *link) hub() (id, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view.id, l.view.hub.Name
+}
+
+func (l *link) set(fn func(v *linkState)) {
+	l.mu.Lock()
+	fn(&l.view)
+	l.mu.Unlock()
+	l.m.changed()
+}
+
+// begin connects to a hub: "" for none, "this", or an address. It returns at
+// once; the state says how it goes.
+func (l *link) begin(hub string) {
+	l.end()
+	l.set(func(v *linkState) {
+		*v = linkState{embeddedToken: v.embeddedToken}
+		if hub == "" {
+			return
+		}
+		v.id = hub
+		v.hub = snapshot.Hub{Paired: true, Kind: "own", Name: hub, Address: hub}
+		if hub == settings.HubThis {
+			v.hub = snapshot.Hub{Paired: true, Kind: hub, Name: "This computer only"}
+		}
+	})
+	if hub == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(l.m.ctx)
+	done := make(chan struct{})
+	l.mu.Lock()
+	l.cancel, l.done = cancel, done
+	l.mu.Unlock()
+	ok := l.m.background(func(context.Context) {
+		defer close(done)
+		defer cancel()
+		if err := l.run(ctx, hub); err != nil {
+			l.fail(err)
+		}
+	})
+	if !ok {
+		cancel()
+		close(done)
+	}
+}
+
+// end disconnects, and waits for it.
+func (l *link) end() {
+	l.mu.Lock()
+	cancel, done := l.cancel, l.done
+	l.cancel, l.client = nil, nil
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-done
+	}
+	l.set(func(v *linkState) { v.hub.Online = false })
+}
+
+var errNoToken = errors.New("no token for this hub")
+
+func (l *link) run(ctx context.Context, hub string) error {
+	address := hub
+	if hub == settings.HubThis {
+		if l.m.o.Hub == nil {
+			return errors.New("this build has no hub inside")
+		}
+		a, err := l.m.o.Hub.Start(ctx)
+		if err != nil {
+			return &listenError{err}
+		}
+		address = a
+	}
+	l.set(func(v *linkState) { v.hub.Address = address })
+	client, err := tunnel.New(tunnel.Options{
+		URL: address, Log: l.m.log, Handler: l.m.dispatch, OnState: l.onState,
+		Token:  func(ctx context.Context) (string, error) { return l.token(ctx, hub) },
+		Hello:  l.hello,
+		Status: l.status,
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.client = client
+	l.mu.Unlock()
+	return client.Run(ctx)
+}
+
+// token is what proves this machine to the hub. For the hub inside, a missing
+// one is minted; without a keychain it is kept in memory.
+func (l *link) token(ctx context.Context, hub string) (string, error) {
+	l.mu.Lock()
+	held := l.view.embeddedToken
+	l.mu.Unlock()
+	if held != "" && hub == settings.HubThis {
+		return held, nil
+	}
+	token, err := l.m.o.Keychain.Get(ctx, login.TokenItem(hub))
+	switch {
+	case err == nil:
+		return token, nil
+	case hub == settings.HubThis:
+		return l.mint(ctx)
+	case errors.Is(err, login.ErrMissing):
+		return "", fmt.Errorf("%w: %w", tunnel.ErrUnauthorized, errNoToken)
+	}
+	return "", err
+}
+
+// mint makes a token of the hub inside and keeps it.
+func (l *link) mint(ctx context.Context) (string, error) {
+	s := l.m.o.Settings.Get()
+	token, err := l.m.o.Hub.MachineToken(ctx, s.MachineID, s.Name)
+	if err != nil {
+		return "", err
+	}
+	if err := l.m.o.Keychain.Set(ctx, login.TokenItem(settings.HubThis), token); err != nil {
+		l.m.log.Warn("The keychain does not take the token", "err", err)
+		l.m.Warn("The keychain of this computer can't be used, so this program keeps its key in memory and makes a new one at each start.")
+		l.set(func(v *linkState) { v.embeddedToken = token })
+	}
+	return token, nil
+}
+
+func (l *link) hello() wire.Hello {
+	s := l.m.o.Settings.Get()
+	names := []string{}
+	for _, c := range l.m.registry.All() {
+		names = append(names, c.Name())
+	}
+	return wire.Hello{Software: "localpc/" + l.m.o.Version, Protocol: wire.Version, MachineID: s.MachineID, DisplayName: s.Name,
+		Platform: runtime.GOOS, Arch: runtime.GOARCH, Capabilities: names, Sessions: l.m.sessions.ids(), Record: l.head()}
+}
+
+func (l *link) status() wire.Status {
+	return wire.Status{Waiting: l.m.asks.Waiting(), Record: l.head()}
+}
+
+func (l *link) head() *wire.RecordHead {
+	seq, hash := l.m.o.Record.Head()
+	return &wire.RecordHead{Seq: seq, Hash: hash}
+}
+
+func (l *link) onState(s tunnel.State) {
+	l.set(func(v *linkState) {
+		v.hub.Online = s.Phase == tunnel.Online
+		switch s.Phase {
+		case tunnel.Online:
+			v.problem, v.fix, v.fixLabel, v.signIn = "", "", "", false
+			if s.HubName != "" && v.hub.Kind != settings.HubThis {
+				v.hub.Name = s.HubName
+			}
+		case tunnel.Offline:
+			v.problem = s.Reason
+		}
+	})
+}
+
+// fail says why the link has ended, and what mends it.
+func (l *link) fail(err error) {
+	if l.m.ctx.Err() != nil {
+		return
+	}
+	l.m.log.Error("The link to the hub has ended", "err", err)
+	l.set(func(v *linkState) {
+		v.hub.Online = false
+		var le *listenError
+		switch {
+		case errors.As(err, &le):
+			v.problem = "The hub inside this program can't listen on " + l.m.o.Settings.Get().EmbeddedHub + "; another program may be using it."
+			v.fix, v.fixLabel = snapshot.Reconnect, "Try again"
+		case errors.Is(err, tunnel.ErrReplaced):
+			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Connect here again"
+		case errors.Is(err, errNoToken):
+			v.problem, v.fix, v.fixLabel, v.signIn = "This computer is not signed in to its hub.", snapshot.Pair, "Pair again", true
+		case errors.Is(err, tunnel.ErrUnauthorized), errors.Is(err, tunnel.ErrRevoked):
+			v.problem, v.fix, v.fixLabel, v.signIn = tunnel.Sentence(err), snapshot.Pair, "Pair again", true
+		default:
+			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Try again"
+		}
+	})
+}
+
+type listenError struct{ cause error }
+
+func (e *listenError) Error() string { return "listen: " + e.cause.Error() }
+func (e *listenError) Unwrap() error { return e.cause }
+
+// ended tells the hub that a session ended here. A hub that can't be told
+// learns it from the next HELLO.
+func (l *link) ended(session, reason string) {
+	l.mu.Lock()
+	c := l.client
+	l.mu.Unlock()
+	if c == nil {
+		return
+	}
+	if err := c.Notify(wire.TypeSessionEnded, &wire.SessionEnded{SessionID: session, Reason: reason}); err != nil {
+		l.m.log.Info("The hub could not be told of a session's end", "err", err)
+	}
+}
+
+// pair makes this machine known to a hub and connects to it: "" or "this" for
+// the one inside, or the line ADDRESS#TOKEN that a hub printed. It works again
+// for one that is paired already.
+func (m *Machine) pair(ctx context.Context, line string) error {
+	m.link.ops.Lock()
+	defer m.link.ops.Unlock()
+	hub := settings.HubThis
+	token := ""
+	if line != "" && line != settings.HubThis {
+		u, err := url.Parse(strings.TrimSpace(line))
+		if err != nil || u.Host == "" || u.Fragment == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return errors.New("That is no pairing line. It looks like https://hub.example#token; the hub prints it.")
+		}
+		token, u.Fragment = u.Fragment, ""
+		hub = strings.TrimSuffix(u.String(), "/")
+	}
+	if old := m.o.Settings.Get().Hub; old != "" && old != hub {
+		return errors.New("This computer is paired already. Unpair it first.")
+	}
+	m.setConnect(func(c *snapshot.Connect) { c.Pairing, c.PairError = true, "" })
+	err := m.pairWith(ctx, hub, token)
+	m.setConnect(func(c *snapshot.Connect) {
+		c.Pairing = false
+		if err != nil {
+			c.PairError = err.Error()
+		}
+	})
+	return err
+}
+
+func (m *Machine) pairWith(ctx context.Context, hub, token string) error {
+	m.link.end()
+	if hub == settings.HubThis {
+		if m.o.Hub == nil {
+			return errors.New("This build has no hub inside.")
+		}
+		if _, err := m.o.Hub.Start(ctx); err != nil {
+			m.log.Error("The hub inside could not start", "err", err)
+			return fmt.Errorf("The hub inside this program can't listen on %s; another program may be using it.", m.o.Settings.Get().EmbeddedHub)
+		}
+		if _, err := m.link.mint(ctx); err != nil {
+			m.log.Error("The hub inside gave no token", "err", err)
+			return errors.New("The hub inside this program could not make a key for this computer; the log says why.")
+		}
+	} else if err := m.o.Keychain.Set(ctx, login.TokenItem(hub), token); err != nil {
+		m.log.Error("The keychain does not take the token", "err", err)
+		return errors.New("This computer's keychain can't be used, so the sign-in could not be kept. Unlock it, and pair again.")
+	}
+	if err := m.o.Record.Happened(ctx, "paired", hub); err != nil {
+		m.log.Error("Pairing could not be recorded", "err", err)
+		return errors.New("This computer could not write its record, so it was not paired. Is the disk full?")
+	}
+	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = hub }); err != nil {
+		m.log.Error("The settings could not be saved", "err", err)
+		return errors.New("The settings could not be saved, so this computer was not paired. Is the disk full?")
+	}
+	m.link.begin(hub)
+	return nil
+}
+
+// unpair ends every session, disconnects and forgets the hub.
+func (m *Machine) unpair(ctx context.Context) error {
+	m.link.ops.Lock()
+	defer m.link.ops.Unlock()
+	s := m.o.Settings.Get()
+	if s.Hub == "" {
+		return errors.New("This computer is not paired.")
+	}
+	m.flights.stop("", stoppedBy("This computer was unpaired."))
+	m.sessions.endAll(ctx, "This computer was unpaired.")
+	m.link.end()
+	if s.Hub == settings.HubThis && m.o.Hub != nil {
+		if err := m.o.Hub.RevokeMachine(ctx, s.MachineID); err != nil {
+			m.log.Warn("The hub could not be told of the unpairing", "err", err)
+		}
+		m.o.Hub.Stop()
+	}
+	if err := m.o.Keychain.Delete(ctx, login.TokenItem(s.Hub)); err != nil {
+		m.log.Warn("The token could not be removed from the keychain", "err", err)
+	}
+	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = "" }); err != nil {
+		return err
+	}
+	if err := m.o.Record.Happened(ctx, "unpaired", s.Hub); err != nil {
+		m.log.Error("Unpairing could not be recorded", "err", err)
+	}
+	m.link.set(func(v *linkState) { v.embeddedToken = "" })
+	m.setConnect(func(c *snapshot.Connect) { *c = snapshot.Connect{} })
+	m.link.begin("")
+	return nil
+}
+
+func (m *Machine) setConnect(fn func(*snapshot.Connect)) {
+	m.mu.Lock()
+	fn(&m.connect)
+	m.mu.Unlock()
+	m.changed()
+}
+
+// asking is the prompter: the queue of questions, and a change to draw.
+type asking struct{ m *Machine }
+
+func (a asking) Prompt(ctx context.Context, r consent.Request) (consent.Answer, error) {
+	return a.m.asks.Prompt(ctx, r)
+}

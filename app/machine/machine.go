@@ -1,0 +1,253 @@
+// Package machine is the machine end put together. dispatch.go takes every
+// request through the seven steps; the other files are what it stands on: the
+// sessions, the queue of questions, the journal that windows draw, pause and
+// stop, and the link to the hub.
+package machine
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"localpc/app/login"
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/app/store"
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/consent/policy"
+	"localpc/consent/record"
+)
+
+// EmbeddedHub is the hub inside this program, as main provides it.
+type EmbeddedHub interface {
+	// Start begins to listen, or does nothing when it listens already. It
+	// returns the address that clients use: "http://127.0.0.1:4417".
+	Start(ctx context.Context) (address string, err error)
+	// Stop ends listening and waits for it.
+	Stop()
+	// MachineToken mints a token for this machine; earlier ones end.
+	MachineToken(ctx context.Context, machineID, name string) (string, error)
+	RevokeMachine(ctx context.Context, machineID string) error
+	// MakeKey makes a key for a program; it is returned once.
+	MakeKey(ctx context.Context, name string) (string, error)
+	// Practice plays the built-in sample against this machine.
+	Practice(ctx context.Context, machineID string) error
+}
+
+// Hooks are what the machine wants done outside itself. Nil ones are skipped.
+// They are called on the machine's goroutines and return at once.
+type Hooks struct {
+	Publish    func(snapshot.Snapshot)
+	ShowWindow func(window string)
+	RaiseCard  func()
+	// Notify says that somebody is needed; "" takes the notification away.
+	Notify func(title, body string)
+	Quit   func()
+}
+
+// Options build a Machine. All but Hub, Folder, Warnings and Hooks are needed.
+type Options struct {
+	Paths    settings.Paths
+	Settings *settings.Store
+	Store    *store.Store
+	Record   *record.Log
+	// RecordKey is the key that the record's newest epoch must have; nil when
+	// it could not be kept.
+	RecordKey ed25519.PublicKey
+	Keychain  login.Keychain
+	Executors []capabilities.Capability
+	Policy    policy.Policy
+	Hub       EmbeddedHub
+	// Folder is offered first on session cards; "" means the settings'.
+	Folder string
+	// ContainProblem says why nothing can run contained here; "" when it can.
+	ContainProblem string
+	// Warnings are said loudly in every window.
+	Warnings []string
+	Version  string
+	Hooks    Hooks
+	Log      *slog.Logger
+}
+
+// Machine is the running machine end. Make it with New, run it with Run.
+type Machine struct {
+	o        Options
+	log      *slog.Logger
+	registry *capabilities.Registry
+	gate     *consent.Gate
+	asks     *Asks
+	sessions *sessions
+	journal  *journal
+	flights  *flights
+	link     *link
+	pub      *publisher
+
+	mu       sync.Mutex
+	paused   bool              // guarded by mu
+	stopped  *snapshot.Stopped // guarded by mu
+	connect  snapshot.Connect  // guarded by mu
+	checked  snapshot.Record   // guarded by mu
+	warnings []string          // guarded by mu
+	closing  bool              // guarded by mu: nothing new begins in the background
+
+	ctx    context.Context // background work hangs on it; ends last
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New puts a machine together.
+func New(o Options) (*Machine, error) {
+	if o.Settings == nil || o.Store == nil || o.Record == nil {
+		return nil, errors.New("machine: settings, store and record are needed")
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	m := &Machine{o: o, log: o.Log, flights: newFlights(), warnings: append([]string(nil), o.Warnings...)}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.pub = newPublisher(m)
+	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify}
+	m.journal = newJournal(m)
+	m.sessions = newSessions(m)
+	m.link = &link{m: m}
+	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions}, o.Executors...)...)
+	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: asking{m}, Recorder: o.Record, Book: o.Store, Log: o.Log})
+	return m, nil
+}
+
+// Run does everything until ctx ends, and then puts everything away: the
+// tunnel, the sessions with their processes, the executors. It clears what an
+// earlier run left behind first.
+func (m *Machine) Run(ctx context.Context) error {
+	if err := m.clear(ctx); err != nil {
+		return err
+	}
+	if err := m.journal.load(ctx); err != nil {
+		return err
+	}
+	if err := m.o.Record.Happened(ctx, "start", m.o.Version); err != nil {
+		return err
+	}
+	m.background(m.pub.run)
+	m.background(m.verify)
+	m.link.begin(m.o.Settings.Get().Hub)
+	m.changed()
+
+	<-ctx.Done()
+	m.close()
+	return nil
+}
+
+// close ends what Run began, in the order that lets each say its last word.
+func (m *Machine) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	m.flights.stop("", stoppedBy("This computer's program was closed."))
+	m.sessions.endAll(ctx, "This computer's program was closed.")
+	m.link.end()
+	for _, c := range m.o.Executors {
+		if err := c.Close(); err != nil {
+			m.log.Error("Executor did not close", "capability", c.Name(), "err", err)
+		}
+	}
+	if err := m.o.Record.Happened(ctx, "quit", ""); err != nil {
+		m.log.Error("The end could not be recorded", "err", err)
+	}
+	m.mu.Lock()
+	m.closing = true
+	m.mu.Unlock()
+	m.cancel()
+	m.wg.Wait()
+}
+
+// clear removes what sessions of an earlier run left: grants that held for
+// them, their own directories, and uploads that were never asked about.
+func (m *Machine) clear(ctx context.Context) error {
+	if err := m.o.Store.EndSession(ctx, ""); err != nil {
+		return err
+	}
+	for _, dir := range []string{m.o.Paths.Sessions(), m.o.Paths.Spool()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				m.log.Warn("A leftover could not be removed", "err", err)
+			}
+		}
+	}
+	if err := m.o.Store.Prune(time.Now()); err != nil {
+		m.log.Warn("Old outputs could not be removed", "err", err)
+	}
+	return nil
+}
+
+// verify walks the record once, beside everything else.
+func (m *Machine) verify(ctx context.Context) {
+	report, err := record.Verify(ctx, m.o.Store, m.o.RecordKey)
+	r := snapshot.Record{OK: report.OK, Since: report.Since, Problem: report.Problem}
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		m.log.Error("The record could not be read", "err", err)
+		r = snapshot.Record{Problem: "The record could not be read."}
+	}
+	m.mu.Lock()
+	m.checked = r
+	m.mu.Unlock()
+	if !r.OK {
+		m.log.Error("The record does not verify", "reason", r.Problem)
+	}
+	m.changed()
+}
+
+// Asks is the queue of questions, for the surfaces that show them.
+func (m *Machine) Asks() *Asks { return m.asks }
+
+// Warn adds a sentence that every window says loudly.
+func (m *Machine) Warn(sentence string) {
+	m.mu.Lock()
+	for _, w := range m.warnings {
+		if w == sentence {
+			m.mu.Unlock()
+			return
+		}
+	}
+	m.warnings = append(m.warnings, sentence)
+	m.mu.Unlock()
+	m.changed()
+}
+
+// background runs fn until it returns; close waits for it. Once the machine
+// closes it does nothing and reports false.
+func (m *Machine) background(fn func(ctx context.Context)) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing {
+		return false
+	}
+	m.wg.Add(1)
+	go func() { defer m.wg.Done(); fn(m.ctx) }()
+	return true
+}
+
+func (m *Machine) changed() { m.pub.kick() }
+
+func (m *Machine) notify(r *consent.Request) {
+	if m.o.Hooks.Notify == nil {
+		return
+	}
+	if r == nil {
+		m.o.Hooks.Notify("", "")
+		return
+	}
+	m.o.Hooks.Notify(consent.Visible(r.Principal.Name, false)+" is asking", "Open the card to answer. Nothing runs until you do.")
+}

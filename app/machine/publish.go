@@ -1,0 +1,119 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/consent"
+)
+
+// publishEvery bounds how often a snapshot goes out; between changes nothing
+// wakes.
+const publishEvery = 100 * time.Millisecond
+
+// publisher makes a snapshot after each change, and hands it on.
+type publisher struct {
+	m    *Machine
+	wake chan struct{}
+	seq  uint64
+	last atomic.Pointer[snapshot.Snapshot]
+}
+
+func newPublisher(m *Machine) *publisher {
+	return &publisher{m: m, wake: make(chan struct{}, 1)}
+}
+
+func (p *publisher) kick() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *publisher) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		s := p.m.Snapshot()
+		p.seq++
+		s.Seq = p.seq
+		p.last.Store(&s)
+		if p.m.o.Hooks.Publish != nil {
+			p.m.o.Hooks.Publish(s)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(publishEvery):
+		}
+	}
+}
+
+// Snapshot is the state at this moment.
+func (m *Machine) Snapshot() snapshot.Snapshot {
+	set := m.o.Settings.Get()
+	s := snapshot.Snapshot{Machine: set.Name, Waiting: m.asks.Waiting(), Sessions: m.sessions.snapshot()}
+	s.Entries, s.Today = m.journal.entries(m.leftIn)
+	link := m.link.state()
+	s.Hub = link.hub
+	s.Problem, s.Fix, s.FixLabel = link.problem, link.fix, link.fixLabel
+	m.mu.Lock()
+	s.Paused, s.Stopped, s.Connect, s.Record = m.paused, m.stopped, m.connect, m.checked
+	s.Warnings = append([]string(nil), m.warnings...)
+	m.mu.Unlock()
+	working := ""
+	for _, sess := range s.Sessions {
+		if sess.Running > 0 {
+			working = consent.Visible(sess.Principal, false)
+		}
+	}
+	switch {
+	case s.Waiting > 0:
+		s.State, s.Line = snapshot.NeedsYou, fmt.Sprintf("%d questions wait for you", s.Waiting)
+		if s.Waiting == 1 {
+			s.Line = "1 question waits for you"
+		}
+	case link.signIn:
+		s.State, s.Line = snapshot.SignIn, "Pair this computer again"
+	case s.Stopped != nil:
+		s.State, s.Line = snapshot.Paused, "Everything stopped"
+	case s.Paused:
+		s.State, s.Line = snapshot.Paused, "Paused"
+	case working != "":
+		s.State, s.Line = snapshot.Working, working+" is working"
+	case s.Hub.Online && len(s.Sessions) > 0:
+		s.State, s.Line = snapshot.Online, fmt.Sprintf("Online · %d open", len(s.Sessions))
+	case s.Hub.Online:
+		s.State, s.Line = snapshot.Online, "Online · nothing is running"
+	case !s.Hub.Paired:
+		s.State, s.Line = snapshot.Offline, "Not paired yet"
+	default:
+		s.State, s.Line = snapshot.Offline, "Offline"
+	}
+	if set.Hub == settings.HubThis && s.Hub.Online {
+		s.Hub.Name = "This computer only"
+	}
+	return s
+}
+
+// inWords is a length of time for people: "2 hours", "40 seconds".
+func inWords(d time.Duration) string {
+	n, unit := int(d.Seconds()), "second"
+	switch {
+	case d >= 2*time.Hour:
+		n, unit = int(d.Hours()), "hour"
+	case d >= 2*time.Minute:
+		n, unit = int(d.Minutes()), "minute"
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%d %s", n, unit)
+}

@@ -1,0 +1,360 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/consent/policy"
+	"localpc/tunnel/wire"
+)
+
+// A session lives an hour where its client names no time, a day at most.
+const (
+	defaultTTL = time.Hour
+	maxTTL     = 24 * time.Hour
+)
+
+// session is one open session, with what only the machine knows of it.
+type session struct {
+	*capabilities.Session
+	who    asker
+	opened time.Time
+
+	mu    sync.Mutex
+	until time.Time   // guarded by mu
+	timer *time.Timer // guarded by mu
+	gone  bool        // guarded by mu: no request enters any more
+	in    int         // guarded by mu: requests inside
+	empty chan struct{}
+}
+
+// enter counts a request in; false when the session is ending.
+func (s *session) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return false
+	}
+	s.in++
+	return true
+}
+
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in--
+	if s.gone && s.in == 0 {
+		close(s.empty)
+	}
+}
+
+func sessionGone() error {
+	return wire.Errorf(wire.CodeSessionNotOpen, "This session is not open on this computer any more; open a new one.")
+}
+
+// sessions opens, keeps and ends sessions. It is the capability "session":
+// its requests take the same seven steps as all others.
+type sessions struct {
+	m  *Machine
+	mu sync.Mutex
+	// all holds nil for an id whose card is open. Guarded by mu.
+	all map[string]*session
+}
+
+var _ capabilities.Capability = (*sessions)(nil)
+
+func newSessions(m *Machine) *sessions { return &sessions{m: m, all: map[string]*session{}} }
+
+func (ss *sessions) Name() string { return consent.CapabilitySession }
+
+func (ss *sessions) Types() []wire.Type {
+	return []wire.Type{wire.TypeSessionOpen, wire.TypeSessionTTL, wire.TypeSessionClose}
+}
+
+func (ss *sessions) Running(string) int                       { return 0 }
+func (ss *sessions) EndSession(context.Context, string) error { return nil }
+func (ss *sessions) Close() error                             { return nil }
+
+func (ss *sessions) get(id string) (*session, error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s := ss.all[id]; s != nil {
+		return s, nil
+	}
+	return nil, sessionGone()
+}
+
+// list returns the open sessions, oldest first.
+func (ss *sessions) list() []*session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	var out []*session
+	for _, s := range ss.all {
+		if s != nil {
+			out = append(out, s)
+		}
+	}
+	for i := range out {
+		for j := i; j > 0 && out[j].opened.Before(out[j-1].opened); j-- {
+			out[j], out[j-1] = out[j-1], out[j]
+		}
+	}
+	return out
+}
+
+// Describe says what a session request would do. Only opening one asks.
+func (ss *sessions) Describe(_ context.Context, c capabilities.Call) (capabilities.Description, error) {
+	own := []consent.Effect{{Kind: consent.EffectOwn, Text: "ends or prolongs its own session", Own: true}}
+	switch p := c.Payload.(type) {
+	case *wire.SessionTTL:
+		if time.Duration(p.TTLSeconds)*time.Second > maxTTL {
+			return capabilities.Description{}, tooLong()
+		}
+		return capabilities.Description{Action: "time", Title: "Set the session's end", Payload: p, Effects: own, Risk: consent.RiskLow}, nil
+	case *wire.SessionRef:
+		return capabilities.Description{Action: "close", Title: "Close the session", Payload: p, Effects: own, Risk: consent.RiskLow}, nil
+	}
+	p := c.Payload.(*wire.SessionOpen)
+	if time.Duration(p.TTLSeconds)*time.Second > maxTTL {
+		return capabilities.Description{}, tooLong()
+	}
+	ss.mu.Lock()
+	_, taken := ss.all[p.SessionID]
+	ss.mu.Unlock()
+	if taken {
+		return capabilities.Description{}, wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	}
+	d := capabilities.Description{Action: "open", Title: "Open a session", Sentence: "%s wants to work on this computer.", Risk: consent.RiskNormal}
+	if p.Folder != "" {
+		if wish := ss.wish(p.Folder); wish == "" {
+			d.Details = append(d.Details, "It asked for the folder "+p.Folder+", which is not there or can't be lent.")
+		}
+	}
+	if n := len(p.Env); n > 0 {
+		d.Details = append(d.Details, fmt.Sprintf("It sets %d variables for its commands: %s", n, envNames(p.Env)))
+	}
+	// Ids and clocks do not decide what is opened.
+	d.Payload = []any{p.Folder, p.Env, p.TTLSeconds}
+	return d, nil
+}
+
+func tooLong() error {
+	return wire.Errorf(wire.CodeInvalid, "A session lives for %d hours at most.", int(maxTTL.Hours()))
+}
+
+func envNames(env map[string]string) string {
+	names := make([]string, 0, len(env))
+	for k := range env {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	if len(names) > 20 {
+		names = append(names[:20], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// Run opens a session, sets its end, or closes it.
+func (ss *sessions) Run(ctx context.Context, c capabilities.Call, g consent.Grant, _ capabilities.Output) (capabilities.Result, error) {
+	d, err := ss.Describe(ctx, c)
+	if err != nil {
+		return capabilities.Result{}, err
+	}
+	if err := g.Check(consent.DigestOf(d.Payload), d.Fingerprint); err != nil {
+		return capabilities.Result{}, err
+	}
+	switch p := c.Payload.(type) {
+	case *wire.SessionTTL:
+		s, err := ss.get(p.SessionID)
+		if err != nil {
+			return capabilities.Result{}, err
+		}
+		ss.setTTL(s, ttlOf(p.TTLSeconds))
+		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "ends in " + inWords(ttlOf(p.TTLSeconds))}, nil
+	case *wire.SessionRef:
+		if err := ss.end(ctx, p.SessionID, "The program closed its session.", g.Request()); err != nil {
+			return capabilities.Result{}, err
+		}
+		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "closed"}, nil
+	}
+	return ss.open(c.Payload.(*wire.SessionOpen), g)
+}
+
+func (ss *sessions) open(p *wire.SessionOpen, g consent.Grant) (capabilities.Result, error) {
+	choice := g.Choice()
+	folder, err := ss.prepare(choice.Folder)
+	if err != nil {
+		return capabilities.Result{}, err
+	}
+	fi, err := os.Stat(folder)
+	if err != nil {
+		return capabilities.Result{}, folderError(folder, err)
+	}
+	id, ok := capabilities.FileIDOf(fi)
+	if !ok {
+		return capabilities.Result{}, wire.Errorf(wire.CodeForbidden, "This computer can't tell the folder %s apart from others, so it can't be lent.", folder)
+	}
+	own := filepath.Join(ss.m.o.Paths.Sessions(), g.Request())
+	for _, d := range []string{own, filepath.Join(own, "tmp"), filepath.Join(own, "cache")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return capabilities.Result{}, folderError(d, err)
+		}
+	}
+	hub, hubName := ss.m.link.hub()
+	now := time.Now()
+	s := &session{
+		Session: &capabilities.Session{ID: p.SessionID, Folder: folder, FolderID: id, Tmp: filepath.Join(own, "tmp"), Cache: filepath.Join(own, "cache"),
+			Mode: choice.Mode, Env: p.Env, Made: capabilities.NewMade(0)},
+		who: asker{hub: hub, hubName: hubName, session: p.SessionID, mode: choice.Mode, folder: folder,
+			principal: consent.Principal{ID: p.PrincipalID, Name: p.PrincipalName}, claims: consent.Claims{Agent: p.Agent, Title: p.Title}},
+		opened: now, empty: make(chan struct{}),
+	}
+	ss.mu.Lock()
+	if _, taken := ss.all[p.SessionID]; taken {
+		ss.mu.Unlock()
+		_ = os.RemoveAll(own)
+		return capabilities.Result{}, wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	}
+	ss.all[p.SessionID] = s
+	ss.mu.Unlock()
+	ttl := ttlOf(p.TTLSeconds)
+	ss.setTTL(s, ttl)
+	return capabilities.Result{Type: wire.TypeSessionOpened, Outcome: policy.ModeWords(choice.Mode) + " · " + folder,
+		Payload: &wire.SessionOpened{Folder: folder, Mode: string(choice.Mode), TTLSeconds: int(ttl.Seconds())}}, nil
+}
+
+func ttlOf(seconds int) time.Duration {
+	if seconds == 0 {
+		return defaultTTL
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// setTTL sets what is left of a session, counted from now.
+func (ss *sessions) setTTL(s *session, ttl time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return
+	}
+	s.until = time.Now().Add(ttl)
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer = time.AfterFunc(ttl, func() {
+		ss.m.background(func(ctx context.Context) {
+			_ = ss.end(ctx, s.ID, "The session's time is over.", "")
+		})
+	})
+}
+
+// end ends a session: its requests, processes, grants and own directories. It
+// waits until all that is done, or ctx ends. The request except is the one
+// that asked for it.
+func (ss *sessions) end(ctx context.Context, id, reason, except string) error {
+	s, err := ss.get(id)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.gone {
+		s.mu.Unlock()
+		return sessionGone()
+	}
+	s.gone = true
+	if s.in == 0 {
+		close(s.empty)
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	ss.m.flights.stop(id, stoppedBy(reason), except)
+	var failed error
+	for _, c := range ss.m.o.Executors {
+		failed = errors.Join(failed, c.EndSession(ctx, id))
+	}
+	select {
+	case <-s.empty:
+	case <-ctx.Done():
+		failed = errors.Join(failed, errors.New("requests of the session did not end"))
+	}
+	if err := ss.m.o.Store.EndSession(ctx, id); err != nil {
+		failed = errors.Join(failed, err)
+	}
+	if err := os.RemoveAll(filepath.Dir(s.Tmp)); err != nil {
+		ss.m.log.Warn("A session's own directory could not be removed", "err", err)
+	}
+	ss.mu.Lock()
+	delete(ss.all, id)
+	ss.mu.Unlock()
+	if err := ss.m.o.Record.Happened(ctx, "session ended", s.who.principal.ID+": "+reason); err != nil {
+		failed = errors.Join(failed, err)
+	}
+	if except == "" {
+		ss.m.link.ended(id, reason)
+	}
+	ss.m.changed()
+	if failed != nil {
+		ss.m.log.Error("A session did not end cleanly", "err", failed)
+		return wire.Wrap(failed, wire.CodeInternal, "The session has ended, but not everything of it could be cleared; this computer's log says what.")
+	}
+	return nil
+}
+
+func (ss *sessions) endAll(ctx context.Context, reason string) {
+	var wg sync.WaitGroup
+	for _, s := range ss.list() {
+		wg.Go(func() { _ = ss.end(ctx, s.ID, reason, "") })
+	}
+	wg.Wait()
+}
+
+// ids are the open sessions, for HELLO.
+func (ss *sessions) ids() []string {
+	out := []string{}
+	for _, s := range ss.list() {
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+func (ss *sessions) snapshot() []snapshot.Session {
+	out := []snapshot.Session{}
+	for _, s := range ss.list() {
+		s.mu.Lock()
+		until := s.until
+		s.mu.Unlock()
+		out = append(out, snapshot.Session{ID: s.ID, Principal: s.who.principal.Name, Agent: s.who.claims.Agent, Title: s.who.claims.Title,
+			Folder: s.Folder, Mode: policy.ModeWords(s.Mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID)})
+	}
+	return out
+}
+
+// folderError gives a folder's failure its sentence.
+func folderError(folder string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wire.Wrap(err, wire.CodePathNotFound, "The folder %s is not there any more. Make it again, or choose another one.", folder)
+	case errors.Is(err, fs.ErrPermission):
+		return wire.Wrap(err, wire.CodeForbidden, "This computer's system does not let the folder %s be used.", folder)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return wire.Wrap(err, wire.CodeDiskFull, "This computer's disk is full, so no session can be opened.")
+	}
+	return wire.Wrap(err, wire.CodeInternal, "The folder %s can't be used; this computer's log says why.", folder)
+}

@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"os"
+	"syscall"
+
+	"localpc/capabilities"
+	"localpc/tunnel"
+	"localpc/tunnel/wire"
+)
+
+// headBytes of an upload are shown on its card.
+const headBytes = 4 << 10
+
+// spool takes the body of an upload to a file of its own and hashes it,
+// before anybody is asked about it: what was shown is what is written. It does
+// nothing for requests without a body.
+func (t *task) spool(x *tunnel.Exchange) error {
+	if _, ok := t.call.Payload.(*wire.FileWrite); !ok {
+		return nil
+	}
+	f, err := os.CreateTemp(t.m.o.Paths.Spool(), "upload-*")
+	if err != nil {
+		return spoolError(err)
+	}
+	up := &capabilities.Upload{Path: f.Name()}
+	t.call.Upload = up
+	body := &counted{w: f, h: sha256.New(), up: up}
+	for {
+		c, err := x.Chunk(t.ctx)
+		if err != nil {
+			f.Close()
+			return t.cause(err)
+		}
+		if up.Size+int64(len(c.Data)) > wire.MaxUpload {
+			f.Close()
+			return wire.Errorf(wire.CodeTooLarge, "The file is larger than %d MiB, which is the most this computer takes.", wire.MaxUpload>>20)
+		}
+		if _, err := body.Write(c.Data); err != nil {
+			f.Close()
+			return spoolError(err)
+		}
+		if c.Last {
+			break
+		}
+	}
+	if err := f.Close(); err != nil {
+		return spoolError(err)
+	}
+	up.SHA256 = hex.EncodeToString(body.h.Sum(nil))
+	return nil
+}
+
+// counted writes, counts and hashes, and keeps the head.
+type counted struct {
+	w  io.Writer
+	h  hash.Hash
+	up *capabilities.Upload
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.h.Write(p[:n])
+	c.up.Size += int64(n)
+	if room := headBytes - len(c.up.Head); room > 0 {
+		c.up.Head = append(c.up.Head, p[:min(room, n)]...)
+	}
+	return n, err
+}
+
+func spoolError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return wire.Wrap(err, wire.CodeDiskFull, "This computer's disk is full, so the file could not be taken. Nothing was changed.")
+	}
+	return wire.Wrap(err, wire.CodeInternal, "This computer could not take the file; its log says why. Nothing was changed.")
+}
+
+func (m *Machine) unspool(up *capabilities.Upload) {
+	if err := os.Remove(up.Path); err != nil {
+		m.log.Warn("An upload's spool could not be removed", "err", err)
+	}
+}

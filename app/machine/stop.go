@@ -1,0 +1,198 @@
+package machine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/consent"
+	"localpc/consent/policy"
+	"localpc/tunnel/wire"
+)
+
+// byPause is the Decision.By of a request refused since the person paused.
+const byPause = "pause"
+
+// pausable is the policy, and before it: pause.
+type pausable struct {
+	m *Machine
+	policy.Policy
+}
+
+func (p pausable) Decide(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
+	v := p.Policy.Decide(r, remembered, now)
+	if p.m.isPaused() && v.By != "session" {
+		return consent.Verdict{Outcome: consent.Denied, By: byPause, Reason: "The person paused this computer; nothing new is run until they resume."}
+	}
+	return v
+}
+
+func (m *Machine) isPaused() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.paused
+}
+
+func (m *Machine) pause(ctx context.Context) error {
+	if err := m.o.Record.Happened(ctx, "pause", ""); err != nil {
+		m.log.Error("Pause could not be recorded", "err", err)
+	}
+	m.mu.Lock()
+	m.paused = true
+	m.mu.Unlock()
+	m.changed()
+	return nil
+}
+
+// resume refuses when it can't be recorded: what follows would not be either.
+func (m *Machine) resume(ctx context.Context) error {
+	if err := m.o.Record.Happened(ctx, "resume", ""); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.paused, m.stopped = false, nil
+	m.mu.Unlock()
+	m.changed()
+	return nil
+}
+
+// stopEverything ends all requests and all processes, keeps the sessions, and
+// pauses. It returns when that is true, or with what could not be ended.
+func (m *Machine) stopEverything(ctx context.Context) error {
+	_ = m.pause(ctx) // first, so that nothing new begins
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	commands := 0
+	sessions := m.sessions.list()
+	for _, s := range sessions {
+		commands += m.runningIn(s.ID)
+	}
+	ended := m.flights.stop("", stoppedBy("The person at this computer stopped everything."))
+	var failed error
+	for _, s := range sessions {
+		for _, c := range m.o.Executors {
+			if err := c.EndSession(ctx, s.ID); err != nil && failed == nil {
+				failed = err
+			}
+		}
+	}
+	if err := m.flights.wait(ctx, ended); err != nil && failed == nil {
+		failed = err
+	}
+	if err := m.o.Record.Happened(context.WithoutCancel(ctx), "stop everything", ""); err != nil {
+		m.log.Error("Stop could not be recorded", "err", err)
+	}
+	if failed != nil {
+		m.log.Error("Not everything could be stopped", "err", failed)
+		return wire.Wrap(failed, wire.CodeInternal, "Not everything could be stopped; the log says what still runs. Quit ends the program and everything it started.")
+	}
+	m.mu.Lock()
+	m.stopped = &snapshot.Stopped{Commands: commands, Sessions: len(sessions), At: time.Now()}
+	m.mu.Unlock()
+	m.changed()
+	return nil
+}
+
+// runningIn counts what goes on in a session: requests, and what they left.
+func (m *Machine) runningIn(session string) int {
+	return m.flights.in(session) + m.leftIn(session)
+}
+
+// leftIn counts the processes that ended requests of a session left behind.
+func (m *Machine) leftIn(session string) int {
+	n := 0
+	for _, c := range m.o.Executors {
+		n += c.Running(session)
+	}
+	return n
+}
+
+func stoppedBy(sentence string) error { return wire.Errorf(wire.CodeStopped, "%s", sentence) }
+
+// flights are the requests under way. Safe for concurrent use.
+type flights struct {
+	mu  sync.Mutex
+	all map[string]*flight // guarded by mu; by request id
+}
+
+type flight struct {
+	session string
+	cancel  context.CancelCauseFunc
+	done    chan struct{}
+}
+
+func newFlights() *flights { return &flights{all: map[string]*flight{}} }
+
+// begin makes a request's context. end must be called once.
+func (f *flights) begin(ctx context.Context, id, session string) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	fl := &flight{session: session, cancel: cancel, done: make(chan struct{})}
+	f.mu.Lock()
+	f.all[id] = fl
+	f.mu.Unlock()
+	return ctx, func() {
+		f.mu.Lock()
+		delete(f.all, id)
+		f.mu.Unlock()
+		cancel(nil)
+		close(fl.done)
+	}
+}
+
+// stop cancels the requests of a session ("" for all of them) but the ones
+// named, and returns them for wait.
+func (f *flights) stop(session string, cause error, except ...string) []*flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*flight
+next:
+	for id, fl := range f.all {
+		if session != "" && fl.session != session {
+			continue
+		}
+		for _, e := range except {
+			if id == e {
+				continue next
+			}
+		}
+		fl.cancel(cause)
+		out = append(out, fl)
+	}
+	return out
+}
+
+// one cancels one request; false when it is not under way.
+func (f *flights) one(id string, cause error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fl, ok := f.all[id]
+	if ok {
+		fl.cancel(cause)
+	}
+	return ok
+}
+
+func (f *flights) wait(ctx context.Context, all []*flight) error {
+	for _, fl := range all {
+		select {
+		case <-fl.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// in counts the requests of a session, "" for all.
+func (f *flights) in(session string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, fl := range f.all {
+		if session == "" || fl.session == session {
+			n++
+		}
+	}
+	return n
+}
