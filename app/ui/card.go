@@ -1,0 +1,334 @@
+package ui
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
+
+	"localpc/app/desklink"
+	"localpc/app/ui/kit"
+	"localpc/consent"
+)
+
+const (
+	cardTitle = Name + " — asks for permission"
+	cardWidth = 520
+	cardPad   = 24
+)
+
+// cardWindow is the one window for cards. It is made hidden and used again for
+// each card. It keeps these promises: it does not take the keyboard, nothing
+// in it allows before it was on the screen for the arming time, Enter and
+// Space never allow, and after its card has gone it sends nothing.
+type cardWindow struct {
+	ui  *UI
+	win fyne.Window
+	now *openCard
+	// mapped says that the window was shown and not hidden again.
+	mapped bool
+}
+
+// openCard is the card on the screen, from show to its answer or its end.
+type openCard struct {
+	of     *cardWindow
+	card   desklink.Card
+	keys   *kit.Keys
+	body   cardBody
+	width  float32        // of the contents
+	want   func() float32 // the height that shows everything
+	drawn  bool
+	armed  bool
+	gone   bool
+	typed  string
+	timers []func()
+
+	closes *kit.Flow
+	hint   *kit.Flow
+	allow  *kit.Allow
+	deny   *kit.Button
+}
+
+// cardBody is what differs between kinds of cards.
+type cardBody interface {
+	// content is drawn between the header and the buttons.
+	content() fyne.CanvasObject
+	// choice is what is chosen now; ok is false while something is missing.
+	choice() (c consent.Choice, ok bool)
+	allowWord() string
+}
+
+func newCardWindow(u *UI) *cardWindow {
+	w := &cardWindow{ui: u, win: u.o.App.NewWindow(cardTitle)}
+	w.win.SetPadded(false)
+	w.win.CenterOnScreen()
+	w.win.SetCloseIntercept(func() {
+		if w.now != nil {
+			w.now.answer(false, consent.Choice{Scope: consent.Once})
+		}
+	})
+	w.win.Canvas().SetOnTypedRune(func(r rune) {
+		if w.now != nil {
+			w.now.rune(r)
+		}
+	})
+	w.win.Canvas().SetOnTypedKey(func(e *fyne.KeyEvent) {
+		if w.now != nil {
+			w.now.key(e)
+		}
+	})
+	return w
+}
+
+// show puts a card on the screen in place of whatever was there.
+func (w *cardWindow) show(c desklink.Card) {
+	fresh := w.now == nil
+	if w.now != nil {
+		w.now.end()
+	}
+	o := &openCard{of: w, card: c, width: w.ui.fit(w.win, fyne.NewSize(cardWidth, 1)).Width - 2*cardPad}
+	o.keys = &kit.Keys{Rune: o.rune, Key: o.key, Live: func() bool { return o.armed && !o.gone }}
+	if c.Request.Capability == consent.CapabilitySession {
+		o.body = newSessionBody(o)
+	} else {
+		o.body = newActionBody(o)
+	}
+	w.now = o
+	o.build()
+	switch {
+	case !fresh: // it is there already
+	case w.ui.o.Screen != nil:
+		w.ui.o.Screen.ShowCalm(w.win)
+	default:
+		w.win.Show()
+	}
+	w.mapped = true
+	o.tick()
+}
+
+// close takes a card off the screen, if it is still this one.
+func (w *cardWindow) close(id string) {
+	if w.now != nil && w.now.card.Request.ID == id {
+		w.now.end()
+		w.now, w.mapped = nil, false
+		w.win.Hide()
+	}
+}
+
+func (w *cardWindow) raise() {
+	if w.now != nil {
+		w.win.Show()
+		w.win.RequestFocus()
+	}
+}
+
+// waiting brings "1 more waiting" up to date; n counts the open card.
+func (w *cardWindow) waiting(n int) {
+	if w.now != nil && n > 0 && w.now.card.Waiting != n-1 {
+		w.now.card.Waiting = n - 1
+		w.now.countdown()
+	}
+}
+
+// build draws the card: a body that scrolls where the screen is too small,
+// and the buttons, which always show.
+func (o *openCard) build() {
+	o.closes = kit.NewFlow(124, kit.Small).Right()
+	o.hint = kit.NewFlow(80, kit.Small).Right()
+	o.countdown()
+	o.deny = kit.NewButton("Deny", kit.Normal, func() { o.answer(false, consent.Choice{Scope: consent.Once}) }).WithKeys(o.keys)
+	o.allow = kit.NewAllow(o.body.allowWord(), o.yes)
+
+	body := kit.Pad(cardPad, cardPad, 16, cardPad, kit.Column(0, o.header(), o.body.content()))
+	buttons := kit.Row(8, o.deny)
+	if o.card.Request.Capability != consent.CapabilitySession {
+		buttons.Add(kit.NewButton("Deny for this session", kit.Link, func() {
+			o.answer(false, consent.Choice{Scope: consent.Session})
+		}).WithKeys(o.keys))
+	}
+	buttons.Add(kit.Space())
+	if o.card.Digits != "" {
+		buttons.Add(o.hint)
+	}
+	buttons.Add(o.allow)
+	foot := kit.Pad(8, cardPad, cardPad, cardPad, buttons)
+	o.set(container.NewVScroll(body), foot, func() float32 { return body.MinSize().Height + foot.MinSize().Height })
+	o.changed()
+	o.of.win.Canvas().Focus(o.deny)
+}
+
+// set makes the window show main with foot below, want high if there is room.
+func (o *openCard) set(main, foot fyne.CanvasObject, want func() float32) {
+	o.want = want
+	o.of.win.SetContent(kit.Frame(o.beacon(), main, foot))
+	o.refit()
+}
+
+// refit gives the window the height that its contents want now.
+func (o *openCard) refit() {
+	if o.want != nil {
+		o.of.win.Resize(o.of.ui.fit(o.of.win, fyne.NewSize(cardWidth, o.want())))
+	}
+}
+
+// beacon is nothing to see. Its picture is asked for when the card is painted,
+// which is how the card knows that it has been drawn.
+func (o *openCard) beacon() fyne.CanvasObject {
+	r := canvas.NewRaster(func(w, h int) image.Image {
+		if !o.drawn {
+			o.after(0, o.painted)
+		}
+		return image.NewUniform(color.Transparent)
+	})
+	r.SetMinSize(fyne.NewSize(1, 1))
+	return container.New(thin{o.of}, r)
+}
+
+// thin gives its object a unit of height that it does not take from others.
+// The toolkit measures the contents after it has made the window and before it
+// maps it: the one moment to set what a window manager reads then.
+type thin struct{ of *cardWindow }
+
+func (t thin) MinSize([]fyne.CanvasObject) fyne.Size {
+	if s := t.of.ui.o.Screen; s != nil && !t.of.mapped {
+		s.Calm(t.of.win)
+	}
+	return fyne.Size{}
+}
+
+func (thin) Layout(o []fyne.CanvasObject, s fyne.Size) {
+	o[0].Resize(fyne.NewSize(max(1, s.Width), 1))
+}
+
+// painted says so once the window is really there, and begins to arm.
+func (o *openCard) painted() {
+	if o.drawn || o.gone {
+		return
+	}
+	if s := o.of.ui.o.Screen; s != nil && !s.Visible(o.of.win) {
+		o.after(50*time.Millisecond, o.painted)
+		return
+	}
+	o.drawn = true
+	o.of.ui.o.Send(desklink.Up{Shown: &desklink.CardRef{ID: o.card.Request.ID}})
+	o.after(time.Duration(o.card.ArmMS)*time.Millisecond, func() {
+		o.armed, o.typed = true, ""
+		o.changed()
+	})
+}
+
+// changed brings the buttons up to date with what is chosen and armed.
+func (o *openCard) changed() {
+	_, ok := o.body.choice()
+	o.allow.SetText(o.body.allowWord())
+	o.allow.Arm(o.armed && ok)
+	o.drawHint()
+}
+
+func (o *openCard) drawHint() {
+	ink := kit.Ink
+	if !o.armed {
+		ink = kit.Dim
+	}
+	spans := []kit.Span{kit.Plain("or type ", kit.Dim)}
+	for i, d := range o.card.Digits {
+		word := string(d)
+		if i > 0 {
+			word = " " + word
+		}
+		if i < len(o.typed) && len(o.typed) < len(o.card.Digits) && o.typed == o.card.Digits[:len(o.typed)] {
+			spans = append(spans, kit.Bold(word, kit.Accent))
+			continue
+		}
+		spans = append(spans, kit.Bold(word, ink))
+	}
+	o.hint.Set(spans...)
+}
+
+// yes allows, if everything that has to be chosen is.
+func (o *openCard) yes() {
+	if c, ok := o.body.choice(); ok && o.armed {
+		o.answer(true, c)
+	}
+}
+
+// rune takes what is typed: the two digits of the card allow.
+func (o *openCard) rune(r rune) {
+	if !o.armed || o.gone || o.card.Digits == "" {
+		return
+	}
+	if r < '0' || r > '9' {
+		o.typed = ""
+		o.drawHint()
+		return
+	}
+	o.typed += string(r)
+	if n := len(o.typed) - len(o.card.Digits); n > 0 {
+		o.typed = o.typed[n:]
+	}
+	if o.typed == o.card.Digits {
+		o.typed = ""
+		o.yes()
+		return
+	}
+	o.drawHint()
+}
+
+// key takes the keys that no control has used.
+func (o *openCard) key(e *fyne.KeyEvent) {
+	if e.Name == fyne.KeyEscape && o.armed {
+		o.answer(false, consent.Choice{Scope: consent.Once})
+	}
+}
+
+// answer sends the answer, once, and takes the card off the screen.
+func (o *openCard) answer(allow bool, c consent.Choice) {
+	if o.gone {
+		return
+	}
+	o.of.ui.o.Send(desklink.Up{Answer: &desklink.CardAnswer{ID: o.card.Request.ID, Answer: consent.Answer{Allow: allow, Choice: c, Via: "card"}}})
+	o.of.close(o.card.Request.ID)
+}
+
+// end makes the card deaf; whoever calls it takes it off the screen.
+func (o *openCard) end() {
+	o.gone, o.armed = true, false
+	for _, stop := range o.timers {
+		stop()
+	}
+	o.timers = nil
+}
+
+// after runs f later, unless the card has gone.
+func (o *openCard) after(d time.Duration, f func()) {
+	o.timers = append(o.timers, o.of.ui.o.Clock.After(d, func() {
+		if !o.gone {
+			f()
+		}
+	}))
+}
+
+// tick redraws the countdown each second.
+func (o *openCard) tick() {
+	o.countdown()
+	if !o.card.Request.Deadline.IsZero() {
+		o.after(time.Second, o.tick)
+	}
+}
+
+func (o *openCard) countdown() {
+	lines := ""
+	if d := o.card.Request.Deadline; !d.IsZero() {
+		left := max(0, int(d.Sub(o.of.ui.o.Clock.Now()).Seconds()+0.999))
+		lines = fmt.Sprintf("Closes in %d:%02d\nnothing will run", left/60, left%60)
+	}
+	spans := []kit.Span{kit.Plain(lines, kit.Dim)}
+	if n := o.card.Waiting; n > 0 {
+		spans = append(spans, kit.Bold(fmt.Sprintf("\n%d more waiting", n), kit.Dim))
+	}
+	o.closes.Set(spans...)
+}

@@ -1,0 +1,148 @@
+package ui
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"fyne.io/fyne/v2"
+
+	"localpc/app/ui/kit"
+	"localpc/consent"
+	"localpc/consent/policy"
+)
+
+var modes = []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk}
+
+// sessionBody is the body of the card that opens a session: which folder, and
+// how.
+type sessionBody struct {
+	o        *openCard
+	folder   string
+	field    *kit.Flow
+	mode     *kit.Options
+	remember *kit.Check
+	picking  bool
+}
+
+func newSessionBody(o *openCard) *sessionBody {
+	b := &sessionBody{o: o}
+	if f := o.card.Folders; len(f) > 0 {
+		b.folder = f[0]
+	} else {
+		b.folder = o.card.Request.Folder
+	}
+	return b
+}
+
+func (b *sessionBody) content() fyne.CanvasObject {
+	r, w := b.o.card.Request, b.o.width
+	sentence := r.Sentence
+	if sentence == "" {
+		sentence = "Let " + r.Principal.Name + " work on this computer?"
+	}
+	col := kit.Column(0,
+		kit.NewFlow(w, kit.Title, kit.Remote(sentence, kit.Bold("", kit.Ink))...),
+		kit.Pad(4, 0, 16, 0, kit.NewFlow(w, kit.Body, kit.Plain("It gets one folder. Everything else stays closed.", kit.Dim))))
+
+	choose := kit.NewButton("Choose…", kit.Normal, b.pick).WithKeys(b.o.keys)
+	fieldW := w - 56 - 8 - choose.MinSize().Width - 8 - 24
+	b.field = kit.NewLine(fieldW, kit.Body, 2)
+	b.drawFolder()
+	field := kit.Panel(kit.Pane, kit.Edge, 8, kit.Pad(0, 4, 0, 4, b.field))
+	col.Add(kit.Pad(0, 0, 16, 0, kit.Row(8, caption("Folder"), kit.Grow(field), choose)))
+
+	var items []kit.Option
+	for i, m := range modes {
+		items = append(items, kit.Option{Sign: []string{"◉", "✎", "?"}[i], Name: policy.ModeWords(m), Line: modeLine(m, b.o.card.ContainProblem != "")})
+	}
+	on := 1
+	for i, m := range modes {
+		if m == r.Mode {
+			on = i
+		}
+	}
+	if b.mode == nil {
+		b.mode = kit.NewOptions(w, items, on, b.o.keys, nil)
+		spans := []kit.Span{kit.Plain("Remember for ", kit.Ink)}
+		spans = append(spans, kit.Remote(r.Principal.Name, kit.Plain("", kit.Ink))...)
+		spans = append(spans, kit.Plain(" and this folder", kit.Ink))
+		b.remember = kit.NewCheck(w, b.o.keys, nil, spans...)
+	}
+	col.Add(b.mode)
+	col.Add(kit.Pad(12, 0, 0, 0, b.remember))
+	if p := b.o.card.ContainProblem; p != "" {
+		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
+	}
+	details := append([]string(nil), r.Details...)
+	if whole := wholeNames(r); whole != "" {
+		details = append(details, whole)
+	}
+	if len(details) > 0 {
+		col.Add(section(w, "Details"))
+		col.Add(kit.NewExact(w, 4, b.o.keys, strings.Join(details, "\n")))
+	}
+	return col
+}
+
+// modeLine explains a mode in one line.
+func modeLine(m consent.Mode, noContainer bool) string {
+	switch {
+	case m == consent.ModeLook:
+		return "Read what is in the folder. Commands are asked for."
+	case m == consent.ModeWork && noContainer:
+		return "Read and create files in it. Commands are asked for each time, because they can't be contained here."
+	case m == consent.ModeWork:
+		return "Read and create files; run programs that reach neither the network nor the rest of your files. They may change and delete what is in the folder."
+	}
+	return "Nothing happens before you have seen it."
+}
+
+func (b *sessionBody) drawFolder() {
+	if b.folder == "" {
+		b.field.Set(kit.Plain("No folder chosen yet", kit.Dim))
+		return
+	}
+	b.field.Set(kit.Remote(shortPath(b.folder), kit.Plain("", kit.Ink))...)
+}
+
+func (b *sessionBody) choice() (consent.Choice, bool) {
+	c := consent.Choice{Scope: consent.Session, Mode: modes[b.mode.Selected()], Folder: b.folder, Remember: b.remember.On()}
+	return c, b.folder != "" && !b.picking
+}
+
+func (b *sessionBody) allowWord() string { return "Start" }
+
+// pick shows the folders in place of the card.
+func (b *sessionBody) pick() {
+	b.picking = true
+	start := b.folder
+	if start == "" {
+		start, _ = os.UserHomeDir()
+	}
+	done := func(folder string) {
+		b.picking = false
+		if folder != "" {
+			b.folder = folder
+		}
+		b.o.build()
+		b.o.changed()
+	}
+	p := newPicker(b.o.of.ui, b.o.width, b.o.keys, b.o.card.Folders, start, done)
+	b.o.set(kit.Pad(cardPad, cardPad, 8, cardPad, p.view()), kit.Pad(8, cardPad, cardPad, cardPad, p.buttons()), func() float32 { return 480 })
+	b.o.of.win.Canvas().Focus(p.rows)
+	b.o.changed()
+}
+
+// shortPath writes the home folder as ~.
+func shortPath(p string) string {
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		if rel, err := filepath.Rel(home, p); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+			if rel == "." {
+				return "~"
+			}
+			return "~/" + rel
+		}
+	}
+	return p
+}

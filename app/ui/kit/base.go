@@ -1,0 +1,119 @@
+package kit
+
+import (
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+)
+
+// drawn is the renderer of every widget here: objects and three functions.
+type drawn struct {
+	objects []fyne.CanvasObject
+	layout  func(fyne.Size)
+	min     func() fyne.Size
+	refresh func()
+}
+
+func (d *drawn) Layout(s fyne.Size) { d.layout(s) }
+func (d *drawn) MinSize() fyne.Size { return d.min() }
+func (d *drawn) Refresh() {
+	d.refresh()
+	for _, o := range d.objects {
+		canvas.Refresh(o)
+	}
+}
+func (d *drawn) Objects() []fyne.CanvasObject { return d.objects }
+func (d *drawn) Destroy()                     {}
+
+// Keys is what every control of one window shares about the keyboard: a card
+// sees all that is typed, whatever has the focus.
+type Keys struct {
+	// Rune gets every character that a control does not use itself, Key every
+	// other key.
+	Rune func(rune)
+	Key  func(*fyne.KeyEvent)
+	// Live says whether keys may do anything now; nil: always.
+	Live func() bool
+}
+
+func (k *Keys) rune(r rune) {
+	if k != nil && k.Rune != nil {
+		k.Rune(r)
+	}
+}
+
+func (k *Keys) key(e *fyne.KeyEvent) {
+	if k != nil && k.Key != nil {
+		k.Key(e)
+	}
+}
+
+func (k *Keys) live() bool { return k == nil || k.Live == nil || k.Live() }
+
+func isEnter(n fyne.KeyName) bool {
+	return n == fyne.KeyReturn || n == fyne.KeyEnter || n == fyne.KeySpace
+}
+
+// focus gives the keyboard to w when its canvas is known.
+func focus(w fyne.Focusable) {
+	if o, ok := w.(fyne.CanvasObject); ok {
+		if c := fyne.CurrentApp().Driver().CanvasForObject(o); c != nil {
+			c.Focus(w)
+		}
+	}
+}
+
+// box is a rounded rectangle that remembers its colours by name.
+type box struct {
+	*canvas.Rectangle
+	fill, edge fyne.ThemeColorName
+}
+
+func newBox(fill, edge fyne.ThemeColorName, radius float32) *box {
+	r := canvas.NewRectangle(nil)
+	r.CornerRadius = radius
+	b := &box{r, fill, edge}
+	if edge != None {
+		r.StrokeWidth = 1
+	}
+	b.paint()
+	return b
+}
+
+func (b *box) paint() { b.FillColor, b.StrokeColor = Color(b.fill), Color(b.edge) }
+
+// ring is the mark of the keyboard's focus: 2 wide, 2 away.
+func newRing(radius float32) *box {
+	b := newBox(None, Accent, radius+4)
+	b.StrokeWidth = 2
+	b.Hide()
+	return b
+}
+
+// around puts a ring around a rectangle of size s at p.
+func (b *box) around(p fyne.Position, s fyne.Size) {
+	b.Move(p.SubtractXY(4, 4))
+	b.Resize(s.AddWidthHeight(8, 8))
+}
+
+// label is one line of text that remembers its colour by name.
+type label struct {
+	*canvas.Text
+	ink fyne.ThemeColorName
+}
+
+func newLabel(s string, size float32, ink fyne.ThemeColorName, bold bool) *label {
+	t := canvas.NewText(s, nil)
+	t.TextSize, t.TextStyle = size, fyne.TextStyle{Bold: bold}
+	l := &label{t, ink}
+	l.paint()
+	return l
+}
+
+func (l *label) paint() { l.Color = Color(l.ink) }
+
+// centre puts the label in the middle of a rectangle.
+func (l *label) centre(p fyne.Position, s fyne.Size) {
+	m := l.MinSize()
+	l.Resize(m)
+	l.Move(p.AddXY((s.Width-m.Width)/2, (s.Height-m.Height)/2))
+}

@@ -1,0 +1,251 @@
+package kit
+
+import (
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/widget"
+)
+
+// Column stacks objects with gap between them; each gets the whole width.
+func Column(gap float32, objects ...fyne.CanvasObject) *fyne.Container {
+	return container.New(column{gap}, objects...)
+}
+
+type column struct{ gap float32 }
+
+func (c column) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	var s fyne.Size
+	first := true
+	for _, o := range objects {
+		if !o.Visible() {
+			continue
+		}
+		m := o.MinSize()
+		s.Width = max(s.Width, m.Width)
+		s.Height += m.Height
+		if !first {
+			s.Height += c.gap
+		}
+		first = false
+	}
+	return s
+}
+
+func (c column) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	y := float32(0)
+	for _, o := range objects {
+		if !o.Visible() {
+			continue
+		}
+		// The width first: what wraps knows its height only then.
+		o.Resize(fyne.NewSize(size.Width, o.MinSize().Height))
+		h := o.MinSize().Height
+		o.Resize(fyne.NewSize(size.Width, h))
+		o.Move(fyne.NewPos(0, y))
+		y += h + c.gap
+	}
+}
+
+// Row puts objects side by side, centred vertically. Space() takes what is
+// left, and so does an object made by Grow.
+func Row(gap float32, objects ...fyne.CanvasObject) *fyne.Container {
+	return container.New(row{gap}, objects...)
+}
+
+type row struct{ gap float32 }
+
+// grower is an object that takes the width that is left over in a Row.
+type grower interface{ grows() }
+
+type space struct{ *canvas.Rectangle }
+
+func (space) grows() {}
+
+// Space takes the width that is left in a Row.
+func Space() fyne.CanvasObject {
+	r := canvas.NewRectangle(nil)
+	r.FillColor = Color(None)
+	return space{r}
+}
+
+type grow struct {
+	widget.BaseWidget
+	inner fyne.CanvasObject
+}
+
+func (*grow) grows() {}
+
+// CreateRenderer is Fyne's.
+func (g *grow) CreateRenderer() fyne.WidgetRenderer {
+	return &drawn{
+		objects: []fyne.CanvasObject{g.inner},
+		layout:  func(s fyne.Size) { g.inner.Resize(s) },
+		min:     func() fyne.Size { return g.inner.MinSize() },
+		refresh: func() {},
+	}
+}
+
+// Grow makes o take the width that is left in a Row.
+func Grow(o fyne.CanvasObject) fyne.CanvasObject {
+	g := &grow{inner: o}
+	g.ExtendBaseWidget(g)
+	return g
+}
+
+func (r row) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	var s fyne.Size
+	first := true
+	for _, o := range objects {
+		if !o.Visible() {
+			continue
+		}
+		m := o.MinSize()
+		s.Width += m.Width
+		s.Height = max(s.Height, m.Height)
+		if !first {
+			s.Width += r.gap
+		}
+		first = false
+	}
+	return s
+}
+
+func (r row) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	growers := 0
+	for _, o := range objects {
+		if _, ok := o.(grower); ok && o.Visible() {
+			growers++
+		}
+	}
+	left := max(0, size.Width-r.MinSize(objects).Width)
+	x := float32(0)
+	for _, o := range objects {
+		if !o.Visible() {
+			continue
+		}
+		m := o.MinSize()
+		if _, ok := o.(grower); ok {
+			m.Width += left / float32(growers)
+		}
+		o.Resize(m)
+		o.Move(fyne.NewPos(x, (size.Height-m.Height)/2))
+		x += m.Width + r.gap
+	}
+}
+
+// Pad puts space around o.
+func Pad(top, right, bottom, left float32, o fyne.CanvasObject) *fyne.Container {
+	return container.New(pad{top, right, bottom, left}, o)
+}
+
+type pad struct{ t, r, b, l float32 }
+
+func (p pad) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	return objects[0].MinSize().AddWidthHeight(p.l+p.r, p.t+p.b)
+}
+
+func (p pad) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	objects[0].Move(fyne.NewPos(p.l, p.t))
+	objects[0].Resize(size.SubtractWidthHeight(p.l+p.r, p.t+p.b))
+}
+
+// Width gives o at least w.
+func Width(w float32, o fyne.CanvasObject) *fyne.Container {
+	return container.New(atLeast{w: w}, o)
+}
+
+// Height gives o at least h.
+func Height(h float32, o fyne.CanvasObject) *fyne.Container {
+	return container.New(atLeast{h: h}, o)
+}
+
+type atLeast struct{ w, h float32 }
+
+func (a atLeast) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	return objects[0].MinSize().Max(fyne.NewSize(a.w, a.h))
+}
+
+func (a atLeast) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	objects[0].Move(fyne.Position{})
+	objects[0].Resize(size)
+}
+
+// Wrap puts objects side by side and goes on in the next line where they do
+// not fit.
+func Wrap(width, gap float32, objects ...fyne.CanvasObject) *fyne.Container {
+	return container.New(&wrap{width: width, gap: gap}, objects...)
+}
+
+type wrap struct{ width, gap float32 }
+
+func (w *wrap) place(objects []fyne.CanvasObject, width float32, put func(fyne.CanvasObject, fyne.Position, fyne.Size)) float32 {
+	x, y, h := float32(0), float32(0), float32(0)
+	for _, o := range objects {
+		if !o.Visible() {
+			continue
+		}
+		m := o.MinSize()
+		if x > 0 && x+m.Width > width {
+			x, y, h = 0, y+h+w.gap, 0
+		}
+		put(o, fyne.NewPos(x, y), m)
+		x += m.Width + w.gap
+		h = max(h, m.Height)
+	}
+	return y + h
+}
+
+func (w *wrap) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	return fyne.NewSize(w.width, w.place(objects, w.width, func(fyne.CanvasObject, fyne.Position, fyne.Size) {}))
+}
+
+func (w *wrap) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	w.place(objects, max(size.Width, w.width), func(o fyne.CanvasObject, p fyne.Position, s fyne.Size) {
+		o.Move(p)
+		o.Resize(s)
+	})
+}
+
+// Frame gives main what head and foot leave of the height; either may be nil.
+func Frame(head, main, foot fyne.CanvasObject) *fyne.Container {
+	f := frame{head, main, foot}
+	c := container.New(f)
+	for _, o := range []fyne.CanvasObject{main, head, foot} {
+		if o != nil {
+			c.Add(o)
+		}
+	}
+	return c
+}
+
+type frame struct{ head, main, foot fyne.CanvasObject }
+
+func (f frame) MinSize([]fyne.CanvasObject) fyne.Size {
+	s := f.main.MinSize()
+	for _, o := range []fyne.CanvasObject{f.head, f.foot} {
+		if o != nil && o.Visible() {
+			m := o.MinSize()
+			s = fyne.NewSize(max(s.Width, m.Width), s.Height+m.Height)
+		}
+	}
+	return s
+}
+
+func (f frame) Layout(_ []fyne.CanvasObject, size fyne.Size) {
+	top, bottom := float32(0), size.Height
+	if o := f.head; o != nil && o.Visible() {
+		o.Resize(fyne.NewSize(size.Width, o.MinSize().Height))
+		top = o.MinSize().Height
+		o.Resize(fyne.NewSize(size.Width, top))
+	}
+	if o := f.foot; o != nil && o.Visible() {
+		o.Resize(fyne.NewSize(size.Width, o.MinSize().Height))
+		h := o.MinSize().Height
+		bottom -= h
+		o.Resize(fyne.NewSize(size.Width, h))
+		o.Move(fyne.NewPos(0, bottom))
+	}
+	f.main.Move(fyne.NewPos(0, top))
+	f.main.Resize(fyne.NewSize(size.Width, max(0, bottom-top)))
+}

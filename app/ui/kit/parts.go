@@ -1,0 +1,279 @@
+package kit
+
+import (
+	"unicode"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/widget"
+)
+
+// Panel is a rounded ground behind o, pad away from it.
+func Panel(fill, edge fyne.ThemeColorName, pad float32, o fyne.CanvasObject) *Ground {
+	g := &Ground{ground: newBox(fill, edge, Radius), pad: pad, inner: o}
+	g.ExtendBaseWidget(g)
+	return g
+}
+
+// Ground is what Panel makes.
+type Ground struct {
+	widget.BaseWidget
+	ground *box
+	pad    float32
+	inner  fyne.CanvasObject
+}
+
+// Square takes the rounded corners away, for a pane that fills its window's
+// side.
+func (g *Ground) Square() *Ground { g.ground.CornerRadius = 0; return g }
+
+// CreateRenderer is Fyne's.
+func (g *Ground) CreateRenderer() fyne.WidgetRenderer {
+	return &drawn{
+		objects: []fyne.CanvasObject{g.ground.Rectangle, g.inner},
+		layout: func(s fyne.Size) {
+			g.ground.Resize(s)
+			g.inner.Move(fyne.NewPos(g.pad, g.pad))
+			g.inner.Resize(s.SubtractWidthHeight(2*g.pad, 2*g.pad))
+		},
+		min:     func() fyne.Size { return g.inner.MinSize().AddWidthHeight(2*g.pad, 2*g.pad) },
+		refresh: g.ground.paint,
+	}
+}
+
+// Rule is a thin line across.
+func Rule() fyne.CanvasObject {
+	r := &rule{newBox(Line, None, 0), widget.BaseWidget{}}
+	r.ExtendBaseWidget(r)
+	return r
+}
+
+type rule struct {
+	line *box
+	widget.BaseWidget
+}
+
+// CreateRenderer is Fyne's.
+func (r *rule) CreateRenderer() fyne.WidgetRenderer {
+	return &drawn{
+		objects: []fyne.CanvasObject{r.line.Rectangle},
+		layout:  func(s fyne.Size) { r.line.Resize(s) },
+		min:     func() fyne.Size { return fyne.NewSize(1, 1) },
+		refresh: r.line.paint,
+	}
+}
+
+// Tone is how a chip, a mark or a note is meant.
+type Tone int
+
+// Tones, each with a colour and, in chips, a shape of its own.
+const (
+	ToneQuiet Tone = iota
+	ToneOK
+	ToneWarn
+	ToneRisk
+)
+
+func (t Tone) ink() fyne.ThemeColorName {
+	return [...]fyne.ThemeColorName{Ink, OK, Warn, Risk}[t]
+}
+
+func (t Tone) ground() fyne.ThemeColorName {
+	return [...]fyne.ThemeColorName{None, None, WarnBG, RiskBG}[t]
+}
+
+// Chip is a short word in a pill, with a shape in front of it, so that it is
+// told by more than colour.
+type Chip struct {
+	widget.BaseWidget
+	tone   Tone
+	ground *box
+	word   *label
+}
+
+// NewChip makes a chip; shape is one character, "" for none.
+func NewChip(shape, text string, tone Tone) *Chip {
+	c := &Chip{tone: tone, ground: newBox(None, Line, 11), word: newLabel("", Small, Ink, true)}
+	c.ExtendBaseWidget(c)
+	c.Set(shape, text, tone)
+	return c
+}
+
+// Set changes it.
+func (c *Chip) Set(shape, text string, tone Tone) {
+	if shape != "" {
+		text = shape + " " + text
+	}
+	if c.word.Text.Text == text && c.tone == tone {
+		return
+	}
+	c.word.Text.Text, c.tone = text, tone
+	c.Refresh()
+}
+
+// Text is what it says.
+func (c *Chip) Text() string { return c.word.Text.Text }
+
+// CreateRenderer is Fyne's.
+func (c *Chip) CreateRenderer() fyne.WidgetRenderer {
+	paint := func() {
+		c.word.ink, c.ground.fill, c.ground.edge = c.tone.ink(), c.tone.ground(), Line
+		if c.tone >= ToneWarn {
+			c.ground.edge = c.ground.fill
+		}
+		c.word.paint()
+		c.ground.paint()
+	}
+	paint()
+	place := func(s fyne.Size) {
+		m := c.word.MinSize()
+		c.ground.Resize(fyne.NewSize(m.Width+20, 22))
+		c.ground.Move(fyne.NewPos(0, (s.Height-22)/2))
+		c.word.centre(c.ground.Position(), c.ground.Size())
+	}
+	return &drawn{
+		objects: []fyne.CanvasObject{c.ground.Rectangle, c.word.Text},
+		layout:  place,
+		min:     func() fyne.Size { return fyne.NewSize(c.word.MinSize().Width+20, 22) },
+		refresh: func() { paint(); place(c.Size()) },
+	}
+}
+
+// Initial is a square with the first letter of a name.
+func Initial(name string) fyne.CanvasObject {
+	letter := "?"
+	for _, r := range name {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			letter = string(unicode.ToUpper(r))
+			break
+		}
+	}
+	return Tile(letter, Edge)
+}
+
+// Tile is a square with a sign in it.
+func Tile(sign string, edge fyne.ThemeColorName) fyne.CanvasObject {
+	t := &tile{ground: newBox(Pane, edge, Round), sign: newLabel(sign, Lead, Ink, true)}
+	t.ExtendBaseWidget(t)
+	return t
+}
+
+type tile struct {
+	widget.BaseWidget
+	ground *box
+	sign   *label
+}
+
+// CreateRenderer is Fyne's.
+func (t *tile) CreateRenderer() fyne.WidgetRenderer {
+	const side = 36
+	return &drawn{
+		objects: []fyne.CanvasObject{t.ground.Rectangle, t.sign.Text},
+		layout: func(s fyne.Size) {
+			p := fyne.NewPos(0, max(0, (s.Height-side)/2))
+			t.ground.Move(p)
+			t.ground.Resize(fyne.NewSquareSize(side))
+			t.sign.centre(p, fyne.NewSquareSize(side))
+		},
+		min:     func() fyne.Size { return fyne.NewSquareSize(side) },
+		refresh: func() { t.ground.paint(); t.sign.paint() },
+	}
+}
+
+// Note is a loud line with a shape, on a ground of its own.
+func Note(width float32, tone Tone, spans ...Span) fyne.CanvasObject {
+	shape := "▲"
+	if tone == ToneRisk {
+		shape = "◆"
+	}
+	mark := NewFlow(16, Lead, Plain(shape, tone.ink()))
+	return Panel(tone.ground(), None, 12, Row(12, mark, Grow(NewFlow(width-24-16-12, Body, spans...))))
+}
+
+// Check is a box to tick with a line beside it.
+type Check struct {
+	widget.BaseWidget
+	OnChange func(bool)
+	Keys     *Keys
+
+	on, focused bool
+	square      *box
+	tick        *canvas.Text
+	ring        *box
+	text        *Flow
+}
+
+// NewCheck makes an unticked box; its line is at most width wide.
+func NewCheck(width float32, keys *Keys, change func(bool), spans ...Span) *Check {
+	c := &Check{Keys: keys, OnChange: change, square: newBox(Win, Edge, 4), ring: newRing(4)}
+	c.tick = canvas.NewText("✓", Color(On))
+	c.tick.TextSize, c.tick.TextStyle = Small, fyne.TextStyle{Bold: true}
+	c.text = NewLine(width-24, Body, 2, spans...)
+	c.ExtendBaseWidget(c)
+	return c
+}
+
+// On says whether it is ticked.
+func (c *Check) On() bool { return c.on }
+
+// Tapped ticks it, or takes the tick away.
+func (c *Check) Tapped(*fyne.PointEvent) {
+	c.on = !c.on
+	c.Refresh()
+	if c.OnChange != nil {
+		c.OnChange(c.on)
+	}
+}
+
+// TypedRune hands characters on.
+func (c *Check) TypedRune(r rune) {
+	if r != ' ' {
+		c.Keys.rune(r)
+	}
+}
+
+// TypedKey ticks it on Space and Enter.
+func (c *Check) TypedKey(e *fyne.KeyEvent) {
+	switch {
+	case isEnter(e.Name) && c.Keys.live():
+		c.Tapped(nil)
+	default:
+		c.Keys.key(e)
+	}
+}
+
+// FocusGained is Fyne's.
+func (c *Check) FocusGained() { c.focused = true; c.Refresh() }
+
+// FocusLost is Fyne's.
+func (c *Check) FocusLost() { c.focused = false; c.Refresh() }
+
+// CreateRenderer is Fyne's.
+func (c *Check) CreateRenderer() fyne.WidgetRenderer {
+	paint := func() {
+		c.square.fill, c.square.edge = Win, Edge
+		if c.on {
+			c.square.fill, c.square.edge = Accent, Accent
+		}
+		c.square.paint()
+		c.ring.paint()
+		c.tick.Color = Color(On)
+		c.tick.Hidden, c.ring.Hidden = !c.on, !c.focused
+	}
+	paint()
+	return &drawn{
+		objects: []fyne.CanvasObject{c.square.Rectangle, c.tick, c.ring.Rectangle, c.text},
+		layout: func(s fyne.Size) {
+			p, q := fyne.NewPos(0, 1), fyne.NewSquareSize(16)
+			c.square.Move(p)
+			c.square.Resize(q)
+			c.ring.around(p, q)
+			m := c.tick.MinSize()
+			c.tick.Move(fyne.NewPos((16-m.Width)/2, 1+(16-m.Height)/2))
+			c.text.Move(fyne.NewPos(24, 0))
+			c.text.Resize(fyne.NewSize(s.Width-24, c.text.MinSize().Height))
+		},
+		min:     func() fyne.Size { return c.text.MinSize().AddWidthHeight(24, 0).Max(fyne.NewSize(0, 19)) },
+		refresh: paint,
+	}
+}

@@ -1,0 +1,208 @@
+// Package ui is what a person sees of step 4 (cards) and step 7 (windows), in
+// Fyne. It draws what comes down the link and sends answers and intents up; it
+// decides nothing and keeps nothing that the other end needs. Everything in it
+// belongs to Fyne's goroutine.
+package ui
+
+import (
+	"log/slog"
+	"time"
+
+	"fyne.io/fyne/v2"
+
+	"localpc/app/desklink"
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// Name is what windows and notifications call the program.
+const Name = "Local PC"
+
+// Clock is time as the windows need it. After calls f on Fyne's goroutine,
+// once, unless stop was called before.
+type Clock interface {
+	Now() time.Time
+	After(d time.Duration, f func()) (stop func())
+}
+
+// Screen is what is asked of the window system beyond Fyne.
+type Screen interface {
+	// ShowCalm shows a window above the others and without the keyboard.
+	ShowCalm(w fyne.Window)
+	// Calm readies a window for that; it does nothing to one that has not
+	// been made yet.
+	Calm(w fyne.Window)
+	// Visible says whether a window that has been shown is on the screen.
+	Visible(w fyne.Window) bool
+	// Room is the largest size a window may have, in Fyne's units.
+	Room(w fyne.Window) fyne.Size
+}
+
+// Options build a UI. All fields are needed.
+type Options struct {
+	App   fyne.App
+	Clock Clock
+	// Screen is nil under a driver without a screen.
+	Screen Screen
+	// Send takes a message for localpc. It must not block.
+	Send func(desklink.Up)
+	// Background runs work off Fyne's goroutine, then what it returns on it.
+	Background func(work func() (then func()))
+}
+
+// UI is every window of the program.
+type UI struct {
+	o        Options
+	snap     snapshot.Snapshot
+	card     *cardWindow
+	pair     *pairWindow
+	activity *activityWindow
+	main     *mainWindow
+	open     map[fyne.Window]bool
+}
+
+// New makes the windows, all hidden, and says Ready through o.Send.
+func New(o Options) *UI {
+	o.App.Settings().SetTheme(kit.NewTheme())
+	u := &UI{o: o, open: map[fyne.Window]bool{}}
+	u.card = newCardWindow(u)
+	return u
+}
+
+// Handle does what a message asks for.
+func (u *UI) Handle(d desklink.Down) {
+	switch {
+	case d.Snapshot != nil:
+		u.snapshot(*d.Snapshot)
+	case d.Show != nil:
+		u.show(d.Show.Window)
+	case d.Card != nil:
+		u.card.show(*d.Card)
+	case d.Close != nil:
+		u.card.close(d.Close.ID)
+	case d.Raise != nil:
+		u.card.raise()
+	case d.Detail != nil:
+		if u.activity != nil {
+			u.activity.detail(*d.Detail)
+		}
+	case d.Found != nil:
+		if u.activity != nil {
+			u.activity.found(*d.Found)
+		}
+	case d.Told != nil:
+		u.told(*d.Told)
+	case d.Quit:
+		u.o.App.Quit()
+	}
+}
+
+func (u *UI) snapshot(s snapshot.Snapshot) {
+	if s.Seq < u.snap.Seq {
+		return // an older one that came late
+	}
+	u.snap = s
+	u.card.waiting(s.Waiting)
+	u.redraw()
+}
+
+// redraw brings the windows that are open up to date.
+func (u *UI) redraw() {
+	if u.pair != nil && u.open[u.pair.win] {
+		u.pair.draw()
+	}
+	if u.activity != nil && u.open[u.activity.win] {
+		u.activity.draw()
+	}
+	if u.main != nil && u.open[u.main.win] {
+		u.main.draw()
+	}
+}
+
+// show opens a window, or raises it.
+func (u *UI) show(name string) {
+	var w fyne.Window
+	switch name {
+	case snapshot.WindowPair:
+		if u.pair == nil {
+			u.pair = newPairWindow(u)
+		}
+		u.pair.opened()
+		w = u.pair.win
+	case snapshot.WindowActivity:
+		if u.activity == nil {
+			u.activity = newActivityWindow(u)
+		}
+		w = u.activity.win
+	case snapshot.WindowMain:
+		if u.main == nil {
+			u.main = newMainWindow(u)
+		}
+		w = u.main.win
+	default:
+		slog.Warn("A window that does not exist was asked for")
+		return
+	}
+	if u.open[w] {
+		w.RequestFocus()
+		return
+	}
+	u.open[w] = true
+	u.redraw()
+	w.Show()
+	u.count()
+}
+
+// hide closes a window that show opened; it is kept for the next time.
+func (u *UI) hide(w fyne.Window) {
+	if u.open[w] {
+		delete(u.open, w)
+		w.Hide()
+		u.count()
+	}
+}
+
+func (u *UI) count() {
+	n := len(u.open)
+	u.o.Send(desklink.Up{Windows: &n})
+}
+
+// told gives a sentence to the window that its intent came from.
+func (u *UI) told(t desklink.Told) {
+	switch t.Intent {
+	case snapshot.Pair, snapshot.MakeKey, snapshot.ForgetKey, snapshot.Practice:
+		if u.pair != nil {
+			u.pair.told(t)
+			return
+		}
+	}
+	switch {
+	case u.activity != nil && u.open[u.activity.win]:
+		u.activity.told(t)
+	case u.main != nil && u.open[u.main.win]:
+		u.main.told(t)
+	case u.pair != nil && u.open[u.pair.win]:
+		u.pair.told(t)
+	}
+}
+
+func (u *UI) intent(i snapshot.Intent) { u.o.Send(desklink.Up{Intent: &i}) }
+
+// window makes a hidden window that hides when it is closed.
+func (u *UI) window(title string, size fyne.Size) fyne.Window {
+	w := u.o.App.NewWindow(title)
+	w.SetPadded(false)
+	w.Resize(u.fit(w, size))
+	w.CenterOnScreen()
+	w.SetCloseIntercept(func() { u.hide(w) })
+	return w
+}
+
+// fit makes a size no larger than the screen.
+func (u *UI) fit(w fyne.Window, s fyne.Size) fyne.Size {
+	if u.o.Screen == nil {
+		return s
+	}
+	room := u.o.Screen.Room(w)
+	return fyne.NewSize(min(s.Width, room.Width), min(s.Height, room.Height))
+}
