@@ -70,13 +70,14 @@ type Desktop struct {
 	opts   Options
 	token  string
 	uid    int
+	bus    *Process
 	panel  *Process
 	x      *xgb.Conn
 	seq    int
 	mu     sync.Mutex
 	procs  []*Process
 	portal *portal
-	seen   map[uint64][]Word // recognised pictures, by hash
+	seen   map[uint64][]Word  // recognised pictures, by hash
 	offset struct{ x, y int } // of the inner screen on the outer
 }
 
@@ -188,7 +189,7 @@ func (d *Desktop) Give(path string) { d.t.Helper(); d.own(path) }
 // inherits it is found and ended at the test's end.
 func (d *Desktop) Env() []string {
 	env := []string{
-		"PATH=" + os.Getenv("PATH"),
+		"PATH=" + d.path("bin") + ":" + os.Getenv("PATH"),
 		"HOME=" + d.Home,
 		"USER=person", "LOGNAME=person", "SHELL=/bin/bash",
 		"LANG=C.UTF-8",
@@ -267,6 +268,10 @@ func (d *Desktop) waitFor(limit time.Duration, what string, ready func() bool) {
 		d.t.Fatalf("%s: not within %v\n%s", what, limit, d.logs())
 	}
 }
+
+// Until calls ready every 20 ms until it is true, at most for limit, and says
+// whether it was.
+func (d *Desktop) Until(limit time.Duration, ready func() bool) bool { return until(limit, ready) }
 
 func until(limit time.Duration, ready func() bool) bool {
 	for end := time.Now().Add(limit); ; {

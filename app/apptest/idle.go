@@ -8,27 +8,42 @@ import (
 	"time"
 )
 
-// Idle watches a process for d without touching it. It returns its resident
-// memory in bytes at the end and how often per second its threads were
-// switched to (voluntary and other switches): 0 when it truly sleeps.
-func Idle(pid int, d time.Duration) (rss int64, wakeupsPerSecond float64, err error) {
+// Cost is what a process costs while nothing happens.
+type Cost struct {
+	Resident int64 // bytes of memory it has in use, shared ones too
+	Share    int64 // the same with shared bytes divided among who shares them
+	// Wakeups is how often per second its threads were switched to: 0 when it
+	// truly sleeps.
+	Wakeups float64
+}
+
+func (c Cost) String() string {
+	return fmt.Sprintf("%.1f MB resident, %.1f MB its share, %.2f wake-ups a second",
+		float64(c.Resident)/1e6, float64(c.Share)/1e6, c.Wakeups)
+}
+
+// Idle watches a process for a while without touching it.
+func Idle(pid int, during time.Duration) (Cost, error) {
 	before, err := switches(pid)
 	if err != nil {
-		return 0, 0, err
+		return Cost{}, err
 	}
 	start := time.Now()
-	time.Sleep(d)
+	time.Sleep(during)
 	took := time.Since(start)
 	after, err := switches(pid)
 	if err != nil {
-		return 0, 0, err
+		return Cost{}, err
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	memory, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
-		return 0, 0, err
+		return Cost{}, err
 	}
-	kb := field(string(status), "VmRSS:")
-	return kb << 10, float64(after-before) / took.Seconds(), nil
+	return Cost{
+		Resident: field(string(memory), "Rss:") << 10,
+		Share:    field(string(memory), "Pss:") << 10,
+		Wakeups:  float64(after-before) / took.Seconds(),
+	}, nil
 }
 
 // switches sums the context switches of all threads.

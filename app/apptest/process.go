@@ -123,6 +123,14 @@ func (p *Process) Output() string {
 	return string(b)
 }
 
+// WaitOutput waits up to limit until the log contains text.
+func (d *Desktop) WaitOutput(p *Process, limit time.Duration, text string) {
+	d.t.Helper()
+	if !until(limit, func() bool { return strings.Contains(p.Output(), text) }) {
+		d.fail("%s does not write %q within %v", p.Name, text, limit)
+	}
+}
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
@@ -141,10 +149,12 @@ func (p *Process) Running() bool {
 func (p *Process) ExitCode(limit time.Duration) int {
 	select {
 	case <-p.done:
-		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(limit):
-		return -1
+		if p.Running() {
+			return -1
+		}
 	}
+	return p.cmd.ProcessState.ExitCode()
 }
 
 // Signal sends a signal to the process alone.

@@ -87,9 +87,15 @@ func (d *Desktop) OpenTrayMenu() *Area {
 // closes it again.
 func (d *Desktop) TrayMenu() []string {
 	d.t.Helper()
-	menu := d.OpenTrayMenu()
+	return d.ReadAndClose(d.OpenTrayMenu())
+}
+
+// ReadAndClose reads the entries of an open menu and closes it.
+func (d *Desktop) ReadAndClose(menu *Area) []string {
+	d.t.Helper()
 	text := menu.Text()
-	d.closeMenu(menu)
+	d.Key("Escape")
+	d.waitGone(menu)
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
@@ -98,12 +104,6 @@ func (d *Desktop) ClickTray(words ...string) {
 	d.t.Helper()
 	menu := d.OpenTrayMenu()
 	menu.ClickText(words...)
-	d.waitGone(menu)
-}
-
-func (d *Desktop) closeMenu(menu *Area) {
-	d.t.Helper()
-	d.Key("Escape")
 	d.waitGone(menu)
 }
 

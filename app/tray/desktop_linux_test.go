@@ -1,0 +1,206 @@
+package tray
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"localpc/app/apptest"
+	"localpc/app/snapshot"
+)
+
+// soon is how long anything may take on a loaded machine.
+const soon = 30 * time.Second
+
+// program is the tray alone, running in a desktop.
+type program struct {
+	*apptest.Process
+	t  *testing.T
+	d  *apptest.Desktop
+	in io.Writer
+}
+
+func start(t *testing.T, d *apptest.Desktop) *program {
+	t.Helper()
+	bin := d.Install("localpc/app/tray/testdata/program")
+	cmd := d.Command(bin + "/program")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &program{d.StartCmd("tray", cmd), t, d, in}
+}
+
+func (p *program) say(line string) {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.in, line); err != nil {
+		p.t.Fatalf("the tray program takes no input: %v\n%s", err, p.Output())
+	}
+}
+
+func (p *program) update(s snapshot.Snapshot) {
+	p.t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.say(string(b))
+}
+
+func (p *program) expect(line string) {
+	p.t.Helper()
+	p.d.WaitOutput(p.Process, soon, line)
+}
+
+func TestPersonUsesTheMenu(t *testing.T) {
+	d := apptest.New(t, apptest.Options{Ordinary: true})
+	p := start(t, d)
+	p.expect("host true")
+	p.update(snapshot.Snapshot{State: snapshot.Working, Line: "Claude is working", Machine: "work_shop", Waiting: 1})
+	d.WaitTrayIcon(soon)
+	menu := d.OpenTrayMenu()
+	menu.WaitText(soon, "Claude is working")
+	d.Screenshot("menu")
+	got := strings.Join(d.ReadAndClose(menu), "\n")
+	for _, want := range []string{"Claude is working", "work_shop", "1 waiting: show", "Pause", "Stop everything", "Activity", "Pair", "Quit"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the menu has no %q:\n%s", want, got)
+		}
+	}
+	d.ClickTray("Stop everything")
+	p.expect("intent stop-all")
+	d.ClickTray("waiting: show")
+	p.expect("intent show-card")
+	d.ClickTray("Activity")
+	p.expect("intent show-window activity")
+
+	p.update(snapshot.Snapshot{State: snapshot.Paused, Line: "Paused", Paused: true, Hub: snapshot.Hub{Paired: true}})
+	menu = d.OpenTrayMenu()
+	menu.WaitText(soon, "Resume")
+	if text := menu.Text(); strings.Contains(text, "waiting") || !strings.Contains(text, "Unpair") {
+		t.Errorf("paused and paired, the menu reads:\n%s", text)
+	}
+	menu.ClickText("Resume")
+	p.expect("intent resume")
+	d.ClickTray("Quit")
+	p.expect("ended")
+	if code := p.ExitCode(soon); code != 0 {
+		t.Errorf("the program ended with %d", code)
+	}
+}
+
+func TestIdleTrayCostsNothing(t *testing.T) {
+	d := apptest.New(t, apptest.Options{})
+	p := start(t, d)
+	p.update(snapshot.Snapshot{State: snapshot.Online, Line: "Online"})
+	d.WaitTrayIcon(soon)
+	d.TrayMenu() // the menu has been used once
+	cost, err := apptest.Idle(p.PID, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("idle with the tray shown: %v", cost)
+	if cost.Wakeups >= 1 {
+		t.Errorf("%.1f wake-ups a second", cost.Wakeups)
+	}
+	if cost.Share > 30e6 {
+		t.Errorf("%d bytes of memory", cost.Share)
+	}
+}
+
+func TestPanelComesAndGoes(t *testing.T) {
+	d := apptest.New(t, apptest.Options{NoTray: true})
+	p := start(t, d)
+	p.update(snapshot.Snapshot{State: snapshot.Online, Line: "Online"})
+	p.expect("host false")
+	d.StartTray()
+	p.expect("host true")
+	d.WaitTrayIcon(soon)
+	d.StopTray()
+	d.StartTray()
+	d.WaitTrayIcon(soon)
+	d.ClickTray("Stop everything")
+	p.expect("intent stop-all")
+	if n := strings.Count(p.Output(), "host "); n != 2 {
+		t.Errorf("a panel that restarted counts as gone:\n%s", p.Output())
+	}
+	d.StopTray()
+	if !d.Until(soon, func() bool { return strings.Count(p.Output(), "host false") == 2 }) {
+		t.Errorf("a panel that stays away is not told:\n%s", p.Output())
+	}
+}
+
+func TestNoBus(t *testing.T) {
+	d := apptest.New(t, apptest.Options{NoBus: true})
+	p := start(t, d)
+	p.expect("host false")
+	p.update(snapshot.Snapshot{State: snapshot.NeedsYou, Waiting: 1})
+	p.say("notify Claude waits for you|It wants to run a command")
+	p.expect("Notifications can't be shown")
+	ends(t, p)
+}
+
+func TestNoNotificationService(t *testing.T) {
+	d := apptest.New(t, apptest.Options{NoNotifications: true})
+	p := start(t, d)
+	for range 3 {
+		p.say("notify Claude waits for you|It wants to run a command")
+	}
+	p.expect("Notifications can't be shown")
+	ends(t, p)
+	if n := strings.Count(p.Output(), "can't be shown"); n != 1 {
+		t.Errorf("it complains %d times:\n%s", n, p.Output())
+	}
+}
+
+func TestBusDies(t *testing.T) {
+	d := apptest.New(t, apptest.Options{})
+	p := start(t, d)
+	p.update(snapshot.Snapshot{State: snapshot.Online, Line: "Online"})
+	p.say("notify Claude waits for you|It wants to run a command")
+	d.WaitTrayIcon(soon)
+	d.KillBus()
+	p.expect("host false")
+	p.update(snapshot.Snapshot{State: snapshot.NeedsYou, Waiting: 1})
+	p.say("notify Claude waits for you|again")
+	p.expect("Notifications can't be shown")
+	ends(t, p)
+}
+
+// ends asks the program to end, as the system does at log-out.
+func ends(t *testing.T, p *program) {
+	t.Helper()
+	if !p.Running() {
+		t.Fatalf("the program has ended:\n%s", p.Output())
+	}
+	p.Stop(soon)
+	if code := p.ExitCode(0); code != 0 || !strings.Contains(p.Output(), "ended") {
+		t.Errorf("the program ended with %d:\n%s", code, p.Output())
+	}
+}
+
+func TestNotification(t *testing.T) {
+	d := apptest.New(t, apptest.Options{})
+	p := start(t, d)
+	p.say("notify Claude waits for you|It wants to <b>run</b> Tom & Jerry")
+	d.WaitText(soon, "Claude waits for you")
+	d.WaitText(soon, "Tom & Jerry")
+	d.Screenshot("notification")
+	p.say("notify Claude waits for you|Two things wait")
+	d.WaitText(soon, "Two things wait")
+	d.WaitNoText(soon, "Tom & Jerry")
+	d.ClickText("Two things wait")
+	p.expect("notification clicked")
+	d.WaitNoText(soon, "Two things wait")
+	p.say("notify Claude waits for you|One thing waits")
+	d.WaitText(soon, "One thing waits")
+	p.say("hide")
+	d.WaitNoText(soon, "One thing waits")
+	p.say("notify Claude waits for you|The last thing")
+	d.WaitText(soon, "The last thing")
+	ends(t, p)
+	d.WaitNoText(soon, "The last thing")
+}

@@ -1,0 +1,121 @@
+package tray
+
+import (
+	"strings"
+	"testing"
+
+	"localpc/app/snapshot"
+)
+
+// shown lists the labels of the menu as a person reads them.
+func shown(v view) string {
+	var out []string
+	for _, e := range v.entries {
+		if e.shown {
+			out = append(out, e.label)
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+func TestLook(t *testing.T) {
+	paired := snapshot.Hub{Paired: true, Kind: "this"}
+	for _, c := range []struct {
+		name string
+		s    snapshot.Snapshot
+		want string
+	}{
+		{"nothing known", snapshot.Snapshot{},
+			"Offline | Pause | Stop everything | Activity | Pair… | Quit"},
+		{"not paired", snapshot.Snapshot{State: snapshot.Offline, Line: "Not paired yet", Machine: "Workshop PC"},
+			"Not paired yet · Workshop PC | Pause | Stop everything | Activity | Pair… | Quit"},
+		{"paired", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired},
+			"Online | Pause | Stop everything | Activity | Unpair | Quit"},
+		{"a card waits", snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 2, Hub: paired},
+			"Claude waits for you | 2 waiting: show | Pause | Stop everything | Activity | Unpair | Quit"},
+		{"paused", snapshot.Snapshot{State: snapshot.Paused, Paused: true, Hub: paired},
+			"Paused | Resume | Stop everything | Activity | Unpair | Quit"},
+		{"stopped", snapshot.Snapshot{State: snapshot.Paused, Line: "Everything stopped", Stopped: &snapshot.Stopped{}, Hub: paired},
+			"Everything stopped | Resume | Stop everything | Activity | Unpair | Quit"},
+		{"another copy took over", snapshot.Snapshot{State: snapshot.Offline, Line: "Connected elsewhere", Hub: paired,
+			Fix: snapshot.Reconnect, FixLabel: "Connect here"},
+			"Connected elsewhere | Connect here | Pause | Stop everything | Activity | Unpair | Quit"},
+		{"a fix that is in the menu already", snapshot.Snapshot{State: snapshot.Paused, Paused: true,
+			Fix: snapshot.Resume, FixLabel: "Resume"},
+			"Paused | Resume | Stop everything | Activity | Pair… | Quit"},
+	} {
+		if got := shown(look(c.s)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Every entry but the state line does something, and what it says.
+func TestIntents(t *testing.T) {
+	s := snapshot.Snapshot{State: snapshot.NeedsYou, Waiting: 1}
+	want := map[string]snapshot.Intent{
+		"1 waiting: show": {Kind: snapshot.ShowCard},
+		"Pause":           {Kind: snapshot.Pause},
+		"Stop everything": {Kind: snapshot.StopAll},
+		"Activity":        {Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity},
+		"Pair…":           {Kind: snapshot.ShowWindow, Text: snapshot.WindowPair},
+		"Quit":            {Kind: snapshot.Quit},
+	}
+	for slot, e := range look(s).entries {
+		if slot == slotState || !e.shown {
+			continue
+		}
+		if e.intent != want[e.label] {
+			t.Errorf("%s sends %+v", e.label, e.intent)
+		}
+		delete(want, e.label)
+	}
+	for label := range want {
+		t.Errorf("there is no %s", label)
+	}
+	s.Hub.Paired, s.Paused = true, true
+	v := look(s)
+	if v.entries[slotPair].intent.Kind != snapshot.Unpair || v.entries[slotPause].intent.Kind != snapshot.Resume {
+		t.Error("Unpair or Resume sends something else")
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"Claude is working", "Claude is working"},
+		{"  two\n lines\t ", "two lines"},
+		{"bell\a and \x1b[31mred", "bell and [31mred"},
+		{"turned \u202eround\u2066", "turned round"},
+		{"zero\u200bwidth", "zerowidth"},
+		{strings.Repeat("x", 300), strings.Repeat("x", 20) + "…"},
+		{"naïve 世界", "naïve 世界"},
+		{"\xff\xfe", "��"},
+		{"", ""},
+	} {
+		if got := plain(c.in, 20); got != c.want {
+			t.Errorf("%q became %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+// What a snapshot does not change in the tray must not wake it.
+func TestUpdateWakesOnlyForAChange(t *testing.T) {
+	tr := New(Options{Intent: func(snapshot.Intent) {}})
+	s := snapshot.Snapshot{State: snapshot.Online, Line: "Online"}
+	tr.Update(s)
+	<-tr.wake
+	s.Seq, s.Entries = 7, []snapshot.Entry{{ID: "1"}}
+	tr.Update(s)
+	select {
+	case <-tr.wake:
+		t.Error("an entry of the log woke the tray")
+	default:
+	}
+	s.Waiting = 1
+	tr.Update(s)
+	select {
+	case <-tr.wake:
+	default:
+		t.Error("a waiting card did not wake the tray")
+	}
+}
