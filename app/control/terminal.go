@@ -1,0 +1,227 @@
+package control
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"math/big"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"localpc/app/snapshot"
+	"localpc/consent"
+)
+
+// Digits are two digits that a person types to allow, new for each card.
+func Digits() string {
+	n, err := rand.Int(rand.Reader, big.NewInt(90))
+	if err != nil {
+		panic("control: the system has no randomness: " + err.Error())
+	}
+	return fmt.Sprint(10 + n.Int64())
+}
+
+// WriteCard writes a question for a terminal: everything a card shows, with
+// nothing in it that a terminal obeys.
+func WriteCard(w io.Writer, c Card, digits string) {
+	r := c.Request
+	v := func(s string) string { return consent.Visible(s, false) }
+	fmt.Fprintf(w, "\n── %s ──\n", v(r.Principal.Name))
+	if r.Claims.Agent != "" {
+		fmt.Fprintf(w, "   calls itself “%s”\n", v(r.Claims.Agent))
+	}
+	if r.Claims.Title != "" {
+		fmt.Fprintf(w, "   about “%s”\n", v(r.Claims.Title))
+	}
+	fmt.Fprintf(w, "%s\n", v(r.Sentence))
+	for _, e := range r.Effects {
+		fmt.Fprintf(w, "  • %s\n", v(e.Text))
+	}
+	if r.Exact != "" {
+		fmt.Fprintf(w, "\n    %s\n\n", strings.ReplaceAll(consent.Visible(r.Exact, true), "\n", "\n    "))
+	}
+	for _, d := range r.Details {
+		fmt.Fprintf(w, "  %s\n", v(d))
+	}
+	if c.Info.ContainProblem != "" && r.Action == "run" {
+		fmt.Fprintf(w, "  %s\n", v(c.Info.ContainProblem))
+	}
+	if r.Capability == consent.CapabilitySession {
+		for i, f := range c.Info.Folders {
+			fmt.Fprintf(w, "  folder %d: %s\n", i+1, v(f))
+		}
+		fmt.Fprintf(w, "Type  %s w  to let it work in the folder,  %s l  to look only,  %s a  to be asked each time.\n", digits, digits, digits)
+		fmt.Fprintf(w, "Add a folder's number, or the path of another one; add  r  to remember.  d  declines.\n> ")
+		return
+	}
+	if r.Folder != "" {
+		fmt.Fprintf(w, "  in %s\n", v(r.Folder))
+	}
+	fmt.Fprintf(w, "Type  %s  to allow this once.", digits)
+	for _, s := range r.Scopes {
+		switch s {
+		case consent.Session:
+			fmt.Fprintf(w, "  %s s : this session.", digits)
+		case consent.Minutes15:
+			fmt.Fprintf(w, "  %s 15 : 15 minutes.", digits)
+		case consent.Always:
+			fmt.Fprintf(w, "  %s a : always.", digits)
+		}
+	}
+	if r.FullOffered && r.Containable {
+		fmt.Fprint(w, "  Add  full  for full access: it can then do whatever you can do.")
+	} else if r.FullOffered {
+		fmt.Fprint(w, "  It runs with full access: it can do whatever you can do.")
+	}
+	fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
+}
+
+// ParseAnswer reads a line typed under a card. A line that is neither a yes
+// nor a no gives a complaint instead, and the card stays open.
+func ParseAnswer(line, digits string, c Card) (a consent.Answer, complaint string) {
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return a, "Type " + digits + " to allow, or d to decline."
+	}
+	a.Via = "terminal"
+	r := c.Request
+	switch strings.ToLower(words[0]) {
+	case "d", "n", "no", "deny", "decline":
+		a.Choice.Scope = consent.Once
+		if len(words) > 1 && words[1] == "s" {
+			a.Choice.Scope = consent.Session
+		}
+		return a, ""
+	case digits:
+	default:
+		return a, "Type " + digits + " to allow, or d to decline."
+	}
+	a.Allow = true
+	if r.Capability == consent.CapabilitySession {
+		return sessionAnswer(line, words[1:], a, c)
+	}
+	a.Choice.Scope = consent.Once
+	if r.Containable {
+		a.Choice.Contain = consent.Contained
+	} else if r.FullOffered {
+		a.Choice.Contain = consent.FullAccess
+	}
+	for _, w := range words[1:] {
+		switch strings.ToLower(w) {
+		case "s":
+			a.Choice.Scope = consent.Session
+		case "15":
+			a.Choice.Scope = consent.Minutes15
+		case "a":
+			a.Choice.Scope = consent.Always
+		case "full":
+			a.Choice.Contain = consent.FullAccess
+		default:
+			return a, fmt.Sprintf("%q is not one of the choices.", w)
+		}
+	}
+	return a, ""
+}
+
+func sessionAnswer(line string, words []string, a consent.Answer, c Card) (consent.Answer, string) {
+	if len(c.Info.Folders) > 0 {
+		a.Choice.Folder = c.Info.Folders[0]
+	}
+	a.Choice.Scope = consent.Session
+	for _, w := range words {
+		switch strings.ToLower(w) {
+		case "w":
+			a.Choice.Mode = consent.ModeWork
+		case "l":
+			a.Choice.Mode = consent.ModeLook
+		case "a":
+			a.Choice.Mode = consent.ModeAsk
+		case "r":
+			a.Choice.Remember = true
+		default:
+			if n, err := strconv.Atoi(w); err == nil && n >= 1 && n <= len(c.Info.Folders) {
+				a.Choice.Folder = c.Info.Folders[n-1]
+				continue
+			}
+			if filepath.IsAbs(w) {
+				// The path goes to the end of the line: it may hold spaces.
+				a.Choice.Folder = strings.TrimSpace(line[strings.Index(line, " "+w)+1:])
+				if a.Choice.Mode == "" {
+					return a, "Say how, before the path: w, l or a."
+				}
+				return a, ""
+			}
+			return a, fmt.Sprintf("%q is not one of the choices.", w)
+		}
+	}
+	if a.Choice.Mode == "" {
+		return a, "Say how: w to let it work in the folder, l to look only, a to be asked each time."
+	}
+	if a.Choice.Folder == "" {
+		return a, "Name a folder by its path."
+	}
+	return a, ""
+}
+
+// Terminal shows cards where the program itself was started, and takes the
+// answers from there: the machine's surface where there is no display.
+type Terminal struct {
+	out    io.Writer
+	shown  func(id string)
+	answer func(id string, a consent.Answer) error
+
+	mu     sync.Mutex
+	card   *Card  // guarded by mu; nil: none is open
+	digits string // guarded by mu
+}
+
+// NewTerminal makes a Terminal. shown and answer are called without locks.
+func NewTerminal(out io.Writer, shown func(string), answer func(string, consent.Answer) error) *Terminal {
+	return &Terminal{out: out, shown: shown, answer: answer}
+}
+
+// Present writes a card.
+func (t *Terminal) Present(r consent.Request, info snapshot.CardInfo) error {
+	t.mu.Lock()
+	t.card, t.digits = &Card{r, info}, Digits()
+	WriteCard(t.out, *t.card, t.digits)
+	t.mu.Unlock()
+	// The queue holds its lock while it presents.
+	go t.shown(r.ID)
+	return nil
+}
+
+// Withdraw says that a card is gone.
+func (t *Terminal) Withdraw(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.card != nil && t.card.Request.ID == id {
+		t.card = nil
+		fmt.Fprint(t.out, "\nThis question is closed.\n")
+	}
+}
+
+// Read takes lines from in until it ends. Its goroutine is the caller's.
+func (t *Terminal) Read(in io.Reader) {
+	sc := bufio.NewScanner(in)
+	for sc.Scan() {
+		t.mu.Lock()
+		card, digits := t.card, t.digits
+		t.mu.Unlock()
+		if card == nil {
+			continue
+		}
+		a, complaint := ParseAnswer(sc.Text(), digits, *card)
+		if complaint == "" {
+			if err := t.answer(card.Request.ID, a); err != nil {
+				complaint = consent.Visible(err.Error(), false)
+			}
+		}
+		if complaint != "" {
+			fmt.Fprintf(t.out, "%s\n> ", complaint)
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package desklink
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"os/exec"
+	"sync"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/consent"
+)
+
+// armMS is how long a card's allowing controls stay unarmed.
+const armMS = 700
+
+// HostOptions build a Host. Command, OnShown, OnAnswer, OnIntent and OnLost are
+// needed. The callbacks come from the Host's goroutines, with nothing locked.
+type HostOptions struct {
+	// Command makes the command that starts localpc-desktop. Its standard
+	// input, output and error are the Host's.
+	Command  func() *exec.Cmd
+	OnShown  func(card string)
+	OnAnswer func(card string, a consent.Answer)
+	OnIntent func(context.Context, snapshot.Intent) (snapshot.Reply, error)
+	// OnLost says that the process ended by itself.
+	OnLost func()
+	// Idle is how long it stays without card or window; 0 means 3 minutes.
+	Idle time.Duration
+	Log  *slog.Logger
+}
+
+// Host is localpc's side of the link. It starts localpc-desktop when a card or
+// a window is to be shown, and lets it go when it has been idle. Safe for
+// concurrent use.
+type Host struct {
+	o      HostOptions
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	p      *process          // guarded by mu; nil: none runs
+	last   snapshot.Snapshot // guarded by mu
+	known  bool              // last is set; guarded by mu
+	closed bool              // guarded by mu
+}
+
+// process is one running localpc-desktop. Its fields are guarded by Host.mu.
+type process struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	queue   []Down
+	wake    chan struct{}
+	card    string // the open one's request
+	windows int
+	idle    *time.Timer
+	leaving bool // told to quit: its end is no loss
+	done    chan struct{}
+}
+
+// NewHost makes a Host; nothing is started yet.
+func NewHost(o HostOptions) *Host {
+	if o.Idle == 0 {
+		o.Idle = 3 * time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	h := &Host{o: o}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+var errClosed = errors.New("the desktop link is closed")
+
+// Present shows a card. The error says that localpc-desktop can't be started;
+// that it can't draw is told by OnLost.
+func (h *Host) Present(r consent.Request, info snapshot.CardInfo) error {
+	n, err := rand.Int(rand.Reader, big.NewInt(90))
+	if err != nil {
+		return err
+	}
+	c := &Card{Request: r, Waiting: info.Waiting, Digits: fmt.Sprint(10 + n.Int64()), ArmMS: armMS, Folders: info.Folders, ContainProblem: info.ContainProblem}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, err := h.need()
+	if err != nil {
+		return err
+	}
+	p.card = r.ID
+	p.push(Down{Card: c})
+	h.rest(p)
+	return nil
+}
+
+// Withdraw takes a card off the screen.
+func (h *Host) Withdraw(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.p; p != nil {
+		p.push(Down{Close: &CloseCard{ID: id}})
+		if p.card == id {
+			p.card = ""
+		}
+		h.rest(p)
+	}
+}
+
+// Raise brings the open card to the front.
+func (h *Host) Raise() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.p != nil && h.p.card != "" {
+		h.p.push(Down{Raise: &RaiseCard{}})
+	}
+}
+
+// Show opens a window, or raises it.
+func (h *Host) Show(window string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, err := h.need()
+	if err != nil {
+		return err
+	}
+	if h.known {
+		p.push(Down{Snapshot: &h.last})
+	}
+	p.push(Down{Show: &Show{Window: window}})
+	h.rest(p)
+	return nil
+}
+
+// Publish hands a snapshot to the open windows.
+func (h *Host) Publish(s snapshot.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last, h.known = s, true
+	if h.p != nil && h.p.windows > 0 {
+		h.p.push(Down{Snapshot: &s})
+	}
+}
+
+// PID is the running process's, 0 when there is none.
+func (h *Host) PID() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.p == nil {
+		return 0
+	}
+	return h.p.cmd.Process.Pid
+}
+
+// Close ends localpc-desktop and waits for it and for every callback.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	p := h.p
+	if p != nil {
+		h.leave(p)
+	}
+	h.mu.Unlock()
+	h.cancel()
+	if p != nil {
+		select {
+		case <-p.done:
+		case <-time.After(3 * time.Second):
+			_ = p.cmd.Process.Kill()
+		}
+	}
+	h.wg.Wait()
+}
+
+// need returns the running process, or starts it. Called with mu held.
+func (h *Host) need() (*process, error) {
+	if h.closed {
+		return nil, errClosed
+	}
+	if h.p != nil && !h.p.leaving {
+		return h.p, nil
+	}
+	cmd := h.o.Command()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start localpc-desktop: %w", err)
+	}
+	p := &process{cmd: cmd, in: in, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	h.p = p
+	h.wg.Add(3)
+	go h.write(p)
+	go h.relay(errs)
+	go h.read(p, out)
+	return p, nil
+}
+
+// rest starts the idle clock when nothing is shown, and stops it otherwise.
+// Called with mu held.
+func (h *Host) rest(p *process) {
+	if p.idle != nil {
+		p.idle.Stop()
+		p.idle = nil
+	}
+	if p.card != "" || p.windows > 0 {
+		return
+	}
+	p.idle = time.AfterFunc(h.o.Idle, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.p == p && p.card == "" && p.windows == 0 {
+			h.leave(p)
+		}
+	})
+}
+
+// leave asks a process to quit. Called with mu held.
+func (h *Host) leave(p *process) {
+	p.leaving = true
+	p.push(Down{Quit: true})
+}
+
+// push queues a message; a snapshot that was not sent yet is replaced. Called
+// with mu held.
+func (p *process) push(d Down) {
+	if d.Snapshot != nil {
+		for i := range p.queue {
+			if p.queue[i].Snapshot != nil {
+				p.queue[i] = d
+				return
+			}
+		}
+	}
+	p.queue = append(p.queue, d)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write sends what is queued until the process has gone.
+func (h *Host) write(p *process) {
+	defer h.wg.Done()
+	defer p.in.Close()
+	for {
+		h.mu.Lock()
+		var d Down
+		some := len(p.queue) > 0
+		if some {
+			d = p.queue[0]
+			p.queue = p.queue[1:]
+		}
+		h.mu.Unlock()
+		if !some {
+			select {
+			case <-p.wake:
+				continue
+			case <-p.done:
+				return
+			}
+		}
+		b, err := json.Marshal(d)
+		if err == nil && len(b) >= MaxLine {
+			err = fmt.Errorf("a message of %d bytes", len(b))
+		}
+		if err != nil {
+			h.o.Log.Error("A message to the desktop could not be sent", "err", err)
+			continue
+		}
+		if _, err := p.in.Write(append(b, '\n')); err != nil {
+			return // its end is noticed by read
+		}
+		if d.Quit {
+			return
+		}
+	}
+}
+
+// relay logs what localpc-desktop prints: the toolkit's own complaints.
+func (h *Host) relay(r io.Reader) {
+	defer h.wg.Done()
+	sc := bufio.NewScanner(r)
+	for sc.Scan() {
+		h.o.Log.Debug("Desktop said", "line", sc.Text())
+	}
+	_, _ = io.Copy(io.Discard, r)
+}
+
+// read takes messages until the process has ended.
+func (h *Host) read(p *process, out io.Reader) {
+	defer h.wg.Done()
+	sc := bufio.NewScanner(out)
+	sc.Buffer(make([]byte, 64<<10), MaxLine)
+	for sc.Scan() {
+		var u Up
+		if err := json.Unmarshal(sc.Bytes(), &u); err != nil {
+			h.o.Log.Warn("A message of the desktop was not readable", "err", err)
+			continue
+		}
+		h.take(p, u)
+	}
+	if sc.Err() != nil {
+		_ = p.cmd.Process.Kill()
+	}
+	err := p.cmd.Wait()
+	close(p.done)
+	h.mu.Lock()
+	lost := !p.leaving
+	if p.idle != nil {
+		p.idle.Stop()
+	}
+	if h.p == p {
+		h.p = nil
+	}
+	h.mu.Unlock()
+	if lost {
+		h.o.Log.Warn("The desktop part ended by itself", "err", err)
+		h.o.OnLost()
+	}
+}
+
+func (h *Host) take(p *process, u Up) {
+	switch {
+	case u.Shown != nil:
+		h.o.OnShown(u.Shown.ID)
+	case u.Answer != nil:
+		h.o.OnAnswer(u.Answer.ID, u.Answer.Answer)
+	case u.Windows != nil:
+		h.mu.Lock()
+		p.windows = *u.Windows
+		if p.windows > 0 && h.known {
+			p.push(Down{Snapshot: &h.last})
+		}
+		h.rest(p)
+		h.mu.Unlock()
+	case u.Intent != nil:
+		h.wg.Add(1)
+		go h.intend(p, *u.Intent)
+	}
+}
+
+// intend does what a window asked for, and tells it how it went.
+func (h *Host) intend(p *process, in snapshot.Intent) {
+	defer h.wg.Done()
+	reply, err := h.o.OnIntent(h.ctx, in)
+	d := Down{Told: &Told{Intent: in.Kind, OK: err == nil, Text: reply.Text}}
+	switch {
+	case err != nil:
+		d.Told.Text = err.Error()
+	case reply.Detail != nil:
+		d = Down{Detail: reply.Detail}
+	case reply.Entries != nil:
+		d = Down{Found: &Found{Text: in.Text, Filter: in.Filter, Entries: reply.Entries}}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.p == p {
+		p.push(d)
+	}
+}
