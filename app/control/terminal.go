@@ -170,7 +170,6 @@ func sessionAnswer(line string, words []string, a consent.Answer, c Card) (conse
 // answers from there: the machine's surface where there is no display.
 type Terminal struct {
 	out    io.Writer
-	shown  func(id string)
 	answer func(id string, a consent.Answer) error
 
 	mu     sync.Mutex
@@ -178,20 +177,18 @@ type Terminal struct {
 	digits string // guarded by mu
 }
 
-// NewTerminal makes a Terminal. shown and answer are called without locks.
-func NewTerminal(out io.Writer, shown func(string), answer func(string, consent.Answer) error) *Terminal {
-	return &Terminal{out: out, shown: shown, answer: answer}
+// NewTerminal makes a Terminal. answer is called without locks.
+func NewTerminal(out io.Writer, answer func(string, consent.Answer) error) *Terminal {
+	return &Terminal{out: out, answer: answer}
 }
 
 // Present writes a card.
-func (t *Terminal) Present(r consent.Request, info snapshot.CardInfo) error {
+func (t *Terminal) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.card, t.digits = &Card{r, info}, Digits()
 	WriteCard(t.out, *t.card, t.digits)
-	t.mu.Unlock()
-	// The queue holds its lock while it presents.
-	go t.shown(r.ID)
-	return nil
+	return true, nil
 }
 
 // Withdraw says that a card is gone.

@@ -82,23 +82,23 @@ func NewHost(o HostOptions) *Host {
 var errClosed = errors.New("the desktop link is closed")
 
 // Present shows a card. The error says that localpc-desktop can't be started;
-// that it can't draw is told by OnLost.
-func (h *Host) Present(r consent.Request, info snapshot.CardInfo) error {
+// that it can't draw is told by OnLost, that it has drawn by OnShown.
+func (h *Host) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(90))
 	if err != nil {
-		return err
+		return false, err
 	}
 	c := &Card{Request: r, Waiting: info.Waiting, Digits: fmt.Sprint(10 + n.Int64()), ArmMS: armMS, Folders: info.Folders, ContainProblem: info.ContainProblem}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, err := h.need()
 	if err != nil {
-		return err
+		return false, err
 	}
 	p.card = r.ID
 	p.push(Down{Card: c})
 	h.rest(p)
-	return nil
+	return false, nil
 }
 
 // Withdraw takes a card off the screen.

@@ -14,8 +14,9 @@ import (
 // terminal. Its methods return at once; what happens is told to Asks by Shown,
 // Answer and Lost.
 type Surface interface {
-	// Present shows a card, or returns an error when it cannot.
-	Present(r consent.Request, info snapshot.CardInfo) error
+	// Present shows a card, or returns an error when it cannot. shown says
+	// that it is before the person already; otherwise Asks.Shown tells.
+	Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error)
 	// Withdraw takes the card of request id away.
 	Withdraw(id string)
 }
@@ -169,8 +170,13 @@ func (q *Asks) begin(a *ask) {
 }
 
 func (q *Asks) present(a *ask, s Surface) {
-	if err := s.Present(a.r, q.cardInfo(a)); err == nil {
-		a.by[s] = true
+	shown, err := s.Present(a.r, q.cardInfo(a))
+	if err != nil {
+		return
+	}
+	a.by[s] = true
+	if shown {
+		q.markShown(a)
 	}
 }
 
@@ -208,7 +214,14 @@ func (q *Asks) find(id string) *ask {
 func (q *Asks) Shown(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a := q.find(id); a != nil && !a.isShown {
+	if a := q.find(id); a != nil {
+		q.markShown(a)
+	}
+}
+
+// markShown is called with mu held.
+func (q *Asks) markShown(a *ask) {
+	if !a.isShown {
 		a.isShown = true
 		close(a.shown)
 	}
