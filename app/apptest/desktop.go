@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package apptest plays all seven steps from outside: it gives the end-to-end
 // tests a whole private desktop (two nested X servers, session bus, keychain,
 // window manager, panel with a tray host, notifications) and a person who sees

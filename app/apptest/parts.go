@@ -1,3 +1,5 @@
+//go:build linux
+
 package apptest
 
 import (
@@ -39,6 +41,7 @@ func (d *Desktop) startServers() {
 	}
 	d.x = x
 	d.findOffset()
+	d.paint()
 }
 
 // xserver starts one X server and returns the display it chose.
@@ -105,27 +108,20 @@ func (d *Desktop) HasName(name string) bool {
 	return err == nil && has
 }
 
-// startKeyring starts gnome-keyring with a login keyring. The password ends
-// with a newline: without one there is no collection.
+// startKeyring starts gnome-keyring with a login keyring. All of standard input
+// is the password: a newline would be part of it.
 func (d *Desktop) startKeyring() {
 	d.t.Helper()
-	d.unlockedKeyring()
-	if !d.opts.LockedKeyring {
-		return
-	}
-	// The keyring exists now. A fresh daemon, not unlocked, has it locked.
-	d.LockKeyring()
-}
-
-func (d *Desktop) unlockedKeyring() {
-	d.t.Helper()
 	cmd := d.Command("gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets")
-	cmd.Stdin = strings.NewReader(KeyringPassword + "\n")
+	cmd.Stdin = strings.NewReader(KeyringPassword)
 	d.part("gnome-keyring-daemon", cmd)
 	d.waitFor(startLimit, "the keyring is there and unlocked", func() bool {
 		locked, ok := d.keyringLocked()
 		return ok && !locked
 	})
+	if d.opts.LockedKeyring {
+		d.LockKeyring()
+	}
 }
 
 // LockKeyring locks the person's keyring, as after a long absence: the next

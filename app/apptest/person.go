@@ -1,3 +1,5 @@
+//go:build linux
+
 package apptest
 
 import (
@@ -34,14 +36,6 @@ func (d *Desktop) Click(x, y int) { d.t.Helper(); d.press(x, y, 1) }
 // RightClick presses the right button.
 func (d *Desktop) RightClick(x, y int) { d.t.Helper(); d.press(x, y, 3) }
 
-// DoubleClick presses the left button twice.
-func (d *Desktop) DoubleClick(x, y int) {
-	d.t.Helper()
-	d.Move(x, y)
-	time.Sleep(60 * time.Millisecond)
-	d.hand("click", "--repeat", "2", "--delay", "80", "1")
-}
-
 func (d *Desktop) press(x, y, button int) {
 	d.t.Helper()
 	d.Move(x, y)
@@ -59,18 +53,6 @@ func (d *Desktop) Scroll(x, y, notches int) {
 		button, notches = "4", -notches
 	}
 	d.hand("click", "--repeat", strconv.Itoa(notches), "--delay", "30", button)
-}
-
-// Drag presses the left button at one point and lets it go at another.
-func (d *Desktop) Drag(x1, y1, x2, y2 int) {
-	d.t.Helper()
-	d.Move(x1, y1)
-	d.hand("mousedown", "1")
-	for i := 1; i <= 8; i++ {
-		d.Move(x1+(x2-x1)*i/8, y1+(y2-y1)*i/8)
-		time.Sleep(15 * time.Millisecond)
-	}
-	d.hand("mouseup", "1")
 }
 
 // Type types text that a US keyboard has, to whatever has the focus.

@@ -1,9 +1,12 @@
+//go:build linux
+
 package apptest
 
 import (
 	"errors"
 	"fmt"
 	"image"
+	"image/draw"
 	"image/png"
 	"io"
 	"log"
@@ -98,6 +101,19 @@ func (d *Desktop) findOffset() {
 		}
 		return false
 	})
+}
+
+// paint gives the inner screen a plain ground: black would be hard to read
+// windows off, and to look at.
+func (d *Desktop) paint() {
+	d.t.Helper()
+	ground := uint32(0xd5dbe3)
+	if d.opts.Dark {
+		ground = 0x30353c
+	}
+	r := root(d.x).Root
+	must(d.t, xproto.ChangeWindowAttributesChecked(d.x, r, xproto.CwBackPixel, []uint32{ground}).Check())
+	must(d.t, xproto.ClearAreaChecked(d.x, false, r, 0, 0, 0, 0).Check())
 }
 
 // window reads one window; ok is false when it is not on the screen.
@@ -247,6 +263,16 @@ func (d *Desktop) Screenshot(name string) *image.RGBA {
 	img := d.Capture()
 	d.save(name, img)
 	return img
+}
+
+// Picture keeps a part of the screen as NAME.png in Artifacts and returns its
+// pixels, four bytes each.
+func (d *Desktop) Picture(name string, part image.Rectangle) []byte {
+	d.t.Helper()
+	out := image.NewRGBA(image.Rect(0, 0, part.Dx(), part.Dy()))
+	draw.Draw(out, out.Rect, d.Capture(), part.Min, draw.Src)
+	d.save(name, out)
+	return out.Pix
 }
 
 func (d *Desktop) save(name string, img image.Image) {

@@ -3,6 +3,7 @@ package tray
 import (
 	"encoding/json"
 	"fmt"
+	"image"
 	"io"
 	"strings"
 	"testing"
@@ -89,6 +90,36 @@ func TestPersonUsesTheMenu(t *testing.T) {
 	p.expect("ended")
 	if code := p.ExitCode(soon); code != 0 {
 		t.Errorf("the program ended with %d", code)
+	}
+}
+
+// The icons as a panel draws them, to be looked at, and each unlike the others.
+func TestStatesInThePanel(t *testing.T) {
+	states := []snapshot.State{snapshot.Offline, snapshot.Online, snapshot.Working,
+		snapshot.NeedsYou, snapshot.Paused, snapshot.SignIn}
+	for _, dark := range []bool{false, true} {
+		t.Run(map[bool]string{false: "light", true: "dark"}[dark], func(t *testing.T) {
+			d := apptest.New(t, apptest.Options{Dark: dark})
+			p := start(t, d)
+			all := map[string]snapshot.State{}
+			for _, state := range states {
+				p.update(snapshot.Snapshot{State: state})
+				var icon []byte
+				if !d.Until(soon, func() bool {
+					where, ok := d.TrayIcon()
+					if !ok {
+						return false
+					}
+					c := where.Min.Add(where.Max).Div(2)
+					icon = d.Picture(string(state), image.Rect(c.X-14, c.Y-14, c.X+14, c.Y+14))
+					_, old := all[string(icon)]
+					return !old
+				}) {
+					t.Fatalf("the panel shows %q as it shows %q", state, all[string(icon)])
+				}
+				all[string(icon)] = state
+			}
+		})
 	}
 }
 
