@@ -133,6 +133,10 @@ func mode(r consent.Request) consent.Verdict {
 		}
 		return consent.Verdict{}
 	}
+	if r.Action == "signal" {
+		// It ends only what the session itself started, which the executor sees to.
+		return allow("")
+	}
 	switch r.Mode {
 	case consent.ModeLook:
 		if len(r.Effects) > 0 && only(r.Effects, consent.EffectRead) {
