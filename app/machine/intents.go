@@ -35,7 +35,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 	case snapshot.Resume:
 		if err := m.resume(ctx); err != nil {
 			m.log.Error("Resuming could not be recorded", "err", err)
-			return snapshot.Reply{}, errors.New("This computer could not write its record, so it stays paused. Is the disk full?")
+			return snapshot.Reply{}, sentence("This computer could not write its record, so it stays paused. Is the disk full?")
 		}
 		return say("Resumed."), nil
 	case snapshot.StopAll:
@@ -45,7 +45,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		return say("Everything stopped."), nil
 	case snapshot.StopOne:
 		if !m.flights.one(in.Entry, stoppedBy("The person at this computer stopped this.")) {
-			return snapshot.Reply{}, errors.New("This has ended already.")
+			return snapshot.Reply{}, sentence("This has ended already.")
 		}
 		return say("Stopped."), nil
 	case snapshot.EndSession:
@@ -76,7 +76,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		r := m.checked
 		m.mu.Unlock()
 		if !r.OK {
-			return snapshot.Reply{}, errors.New(r.Problem)
+			return snapshot.Reply{}, sentence(r.Problem)
 		}
 		return say("The record is whole."), nil
 	case snapshot.ShowCard:
@@ -86,7 +86,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		return snapshot.Reply{}, nil
 	case snapshot.ShowWindow:
 		if h.ShowWindow == nil {
-			return snapshot.Reply{}, errors.New("There is no display to show a window on.")
+			return snapshot.Reply{}, sentence("There is no display to show a window on.")
 		}
 		h.ShowWindow(in.Text)
 		return snapshot.Reply{}, nil
@@ -96,7 +96,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		}
 		return say("Quitting."), nil
 	}
-	return snapshot.Reply{}, fmt.Errorf("This program does not know the wish %q.", in.Kind)
+	return snapshot.Reply{}, sentence(fmt.Sprintf("This program does not know the wish %q.", in.Kind))
 }
 
 func say(s string) snapshot.Reply { return snapshot.Reply{Text: s} }
@@ -118,7 +118,7 @@ func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, 
 	}
 	if err := m.o.Record.Happened(ctx, "allowed next time", r.ID); err != nil {
 		m.log.Error("Allow next time could not be recorded", "err", err)
-		return snapshot.Reply{}, errors.New("This computer could not write its record, so nothing was allowed. Is the disk full?")
+		return snapshot.Reply{}, sentence("This computer could not write its record, so nothing was allowed. Is the disk full?")
 	}
 	m.gate.AllowNext(r, c)
 	m.changed()
@@ -128,11 +128,11 @@ func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, 
 // keyName checks the name of a program that a key is made for.
 func keyName(name string) error {
 	if n := utf8.RuneCountInString(name); n < 1 || n > 60 {
-		return errors.New("Give the program a name of 1 to 60 characters.")
+		return sentence("Give the program a name of 1 to 60 characters.")
 	}
 	for _, r := range name {
 		if r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Bidi_Control, r) {
-			return errors.New("The program's name has characters that can't be seen; leave them out.")
+			return sentence("The program's name has characters that can't be seen; leave them out.")
 		}
 	}
 	return nil
@@ -143,17 +143,17 @@ func (m *Machine) makeKey(ctx context.Context, name string) (snapshot.Reply, err
 		return snapshot.Reply{}, err
 	}
 	if m.o.Hub == nil || m.o.Settings.Get().Hub != settings.HubThis {
-		return snapshot.Reply{}, errors.New("Keys are made on the hub that this computer is paired with.")
+		return snapshot.Reply{}, sentence("Keys are made on the hub that this computer is paired with.")
 	}
 	address, err := m.o.Hub.Start(ctx)
 	if err != nil {
 		m.log.Error("The hub inside could not start", "err", err)
-		return snapshot.Reply{}, errors.New("The hub inside this program does not run, so no key could be made.")
+		return snapshot.Reply{}, sentence("The hub inside this program does not run, so no key could be made.")
 	}
 	key, err := m.o.Hub.MakeKey(ctx, name)
 	if err != nil {
 		m.log.Error("A key could not be made", "err", err)
-		return snapshot.Reply{}, errors.New("The key could not be made; the log says why.")
+		return snapshot.Reply{}, sentence("The key could not be made; the log says why.")
 	}
 	if err := m.o.Record.Happened(ctx, "key made", name); err != nil {
 		m.log.Error("A new key could not be recorded", "err", err)
@@ -169,14 +169,14 @@ func (m *Machine) makeKey(ctx context.Context, name string) (snapshot.Reply, err
 func (m *Machine) practice() (snapshot.Reply, error) {
 	s := m.o.Settings.Get()
 	if m.o.Hub == nil || s.Hub != settings.HubThis {
-		return snapshot.Reply{}, errors.New("The sample runs only when this computer is paired with itself.")
+		return snapshot.Reply{}, sentence("The sample runs only when this computer is paired with itself.")
 	}
 	m.mu.Lock()
 	running := m.connect.Practice == "running"
 	m.connect.Practice = "running"
 	m.mu.Unlock()
 	if running {
-		return snapshot.Reply{}, errors.New("The sample runs already; look for its card.")
+		return snapshot.Reply{}, sentence("The sample runs already; look for its card.")
 	}
 	m.changed()
 	m.background(func(ctx context.Context) {
@@ -192,7 +192,7 @@ func (m *Machine) practice() (snapshot.Reply, error) {
 // export writes the record to a new file, whole or not at all.
 func (m *Machine) export(ctx context.Context, path string) (snapshot.Reply, error) {
 	if !filepath.IsAbs(path) {
-		return snapshot.Reply{}, errors.New("Choose where to save the export.")
+		return snapshot.Reply{}, sentence("Choose where to save the export.")
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".localpc-export-*")
 	if err == nil {
@@ -204,7 +204,12 @@ func (m *Machine) export(ctx context.Context, path string) (snapshot.Reply, erro
 	}
 	if err != nil {
 		m.log.Error("The export could not be written", "err", err)
-		return snapshot.Reply{}, errors.New("The export could not be written there. Choose another folder.")
+		return snapshot.Reply{}, sentence("The export could not be written there. Choose another folder.")
 	}
 	return say("Saved " + path + "."), nil
 }
+
+// sentence is an error that a person reads as it is.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -299,7 +298,7 @@ func (j *journal) allowNext(id string) (consent.Request, error) {
 	defer j.mu.Unlock()
 	it := j.byID[id]
 	if it == nil || it.req == nil || !it.e.CanAllowNext {
-		return consent.Request{}, errors.New("This question can't be allowed any more; the program has to ask again.")
+		return consent.Request{}, sentence("This question can't be allowed any more; the program has to ask again.")
 	}
 	it.e.CanAllowNext, it.e.AllowedNext = false, true
 	return *it.req, nil
@@ -326,11 +325,11 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 	entries, err := j.m.o.Store.EntriesByRef(ctx, id)
 	if err != nil {
 		j.m.log.Error("An entry could not be read", "err", err)
-		return nil, errors.New("This entry could not be read from the record.")
+		return nil, sentence("This entry could not be read from the record.")
 	}
 	e, d, ok := entryOf(entries)
 	if !ok {
-		return nil, errors.New("There is no such entry in the record.")
+		return nil, sentence("There is no such entry in the record.")
 	}
 	d.Entry = e
 	if d.Output != "" {
@@ -365,7 +364,7 @@ func (j *journal) find(ctx context.Context, text, capability string) ([]snapshot
 	refs, err := j.refs(ctx, text, 4*snapshot.MaxEntries)
 	if err != nil {
 		j.m.log.Error("The record could not be searched", "err", err)
-		return nil, errors.New("The record could not be searched.")
+		return nil, sentence("The record could not be searched.")
 	}
 	for _, ref := range refs {
 		if seen[ref] || len(out) >= snapshot.MaxEntries {

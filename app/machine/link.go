@@ -264,13 +264,13 @@ func (m *Machine) pair(ctx context.Context, line string) error {
 	if line != "" && line != settings.HubThis {
 		u, err := url.Parse(strings.TrimSpace(line))
 		if err != nil || u.Host == "" || u.Fragment == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return errors.New("That is no pairing line. It looks like https://hub.example#token; the hub prints it.")
+			return sentence("That is no pairing line. It looks like https://hub.example#token; the hub prints it.")
 		}
 		token, u.Fragment = u.Fragment, ""
 		hub = strings.TrimSuffix(u.String(), "/")
 	}
 	if old := m.o.Settings.Get().Hub; old != "" && old != hub {
-		return errors.New("This computer is paired already. Unpair it first.")
+		return sentence("This computer is paired already. Unpair it first.")
 	}
 	m.setConnect(func(c *snapshot.Connect) { c.Pairing, c.PairError = true, "" })
 	err := m.pairWith(ctx, hub, token)
@@ -287,27 +287,27 @@ func (m *Machine) pairWith(ctx context.Context, hub, token string) error {
 	m.link.end()
 	if hub == settings.HubThis {
 		if m.o.Hub == nil {
-			return errors.New("This build has no hub inside.")
+			return sentence("This build has no hub inside.")
 		}
 		if _, err := m.o.Hub.Start(ctx); err != nil {
 			m.log.Error("The hub inside could not start", "err", err)
-			return fmt.Errorf("The hub inside this program can't listen on %s; another program may be using it.", m.o.Settings.Get().EmbeddedHub)
+			return sentence(fmt.Sprintf("The hub inside this program can't listen on %s; another program may be using it.", m.o.Settings.Get().EmbeddedHub))
 		}
 		if _, err := m.link.mint(ctx); err != nil {
 			m.log.Error("The hub inside gave no token", "err", err)
-			return errors.New("The hub inside this program could not make a key for this computer; the log says why.")
+			return sentence("The hub inside this program could not make a key for this computer; the log says why.")
 		}
 	} else if err := m.o.Keychain.Set(ctx, login.TokenItem(hub), token); err != nil {
 		m.log.Error("The keychain does not take the token", "err", err)
-		return errors.New("This computer's keychain can't be used, so the sign-in could not be kept. Unlock it, and pair again.")
+		return sentence("This computer's keychain can't be used, so the sign-in could not be kept. Unlock it, and pair again.")
 	}
 	if err := m.o.Record.Happened(ctx, "paired", hub); err != nil {
 		m.log.Error("Pairing could not be recorded", "err", err)
-		return errors.New("This computer could not write its record, so it was not paired. Is the disk full?")
+		return sentence("This computer could not write its record, so it was not paired. Is the disk full?")
 	}
 	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = hub }); err != nil {
 		m.log.Error("The settings could not be saved", "err", err)
-		return errors.New("The settings could not be saved, so this computer was not paired. Is the disk full?")
+		return sentence("The settings could not be saved, so this computer was not paired. Is the disk full?")
 	}
 	m.link.begin(hub)
 	return nil
@@ -319,7 +319,7 @@ func (m *Machine) unpair(ctx context.Context) error {
 	defer m.link.ops.Unlock()
 	s := m.o.Settings.Get()
 	if s.Hub == "" {
-		return errors.New("This computer is not paired.")
+		return sentence("This computer is not paired.")
 	}
 	m.flights.stop("", stoppedBy("This computer was unpaired."))
 	m.sessions.endAll(ctx, "This computer was unpaired.")

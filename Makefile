@@ -1,0 +1,58 @@
+# Two commands matter: "make run" starts the program, "make test" tests it.
+# Both install what they lack on Debian and Ubuntu (with sudo where needed).
+
+GO    ?= go
+FLAGS := -tags gles
+BIN   := build/bin
+
+PROGRAMS := localpc localpc-desktop localpc-spawn localpc-hub
+
+# What building the windows needs, and what running contained commands needs.
+BUILD_PACKAGES := gcc pkg-config libgl1-mesa-dev libgles2-mesa-dev libegl-dev libx11-dev libxcursor-dev libxrandr-dev \
+	libxinerama-dev libxi-dev libxxf86vm-dev bubblewrap ca-certificates
+# What the tests play a person with.
+TEST_PACKAGES := xvfb xserver-xephyr openbox xfce4-panel dbus dbus-x11 xdotool imagemagick gnome-keyring libsecret-tools \
+	tesseract-ocr tesseract-ocr-eng x11-utils x11-xserver-utils fonts-dejavu-core procps util-linux
+
+.PHONY: run build test lint run-packages test-packages npm clean
+
+run: run-packages build
+	$(BIN)/localpc run $(ARGS)
+
+# One set of flags everywhere, so that each program is compiled once.
+build:
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build $(FLAGS) -o $(BIN)/ ./app/cmd/localpc-spawn ./app/cmd/localpc-hub
+	$(GO) build $(FLAGS) -o $(BIN)/ ./app/cmd/localpc ./app/cmd/localpc-desktop
+
+test: test-packages npm lint
+	$(GO) test $(FLAGS) -race -timeout 20m ./...
+
+lint:
+	@out=$$(gofmt -l app assets capabilities consent tunnel); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+	$(GO) vet $(FLAGS) ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(FLAGS) ./app/... ./assets/... ./capabilities/... ./consent/... ./tunnel/...
+
+# The E2B SDK as published drives the end-to-end tests.
+npm:
+	@for d in $$(git ls-files '*/package-lock.json' | xargs -r -n1 dirname); do \
+		test $$d/node_modules/.package-lock.json -nt $$d/package-lock.json || (cd $$d && npm ci --no-audit --no-fund) || exit 1; done
+
+run-packages:
+	@$(call install,$(BUILD_PACKAGES))
+
+test-packages:
+	@$(call install,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+clean:
+	rm -rf build
+
+# install asks apt only for what is missing, and explains itself elsewhere.
+define install
+	if ! command -v dpkg-query >/dev/null; then echo "This is not Debian or Ubuntu; the program needs the like of: $(1)"; exit 0; fi; \
+	missing=""; for p in $(1); do \
+		dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
+	test -z "$$missing" && exit 0; echo "Installing:$$missing"; \
+	sudo=""; test "$$(id -u)" = 0 || sudo="sudo"; \
+	$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null
+endef
