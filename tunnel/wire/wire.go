@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -111,6 +112,20 @@ func (e *FrameError) Error() string {
 		return fmt.Sprintf("frame %s: %s", e.Type, e.Reason)
 	}
 	return "frame: " + e.Reason
+}
+
+// ReadFrame reads one frame of at most max bytes from r. A longer one is read
+// to its end and dropped, so that the connection can live on; the error is
+// then a *FrameError. Other errors are r's.
+func ReadFrame(r io.Reader, max int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(max)+1))
+	if err != nil || len(data) <= max {
+		return data, err
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return nil, err
+	}
+	return nil, &FrameError{Reason: fmt.Sprintf("more than %d bytes", max)}
 }
 
 // Decode reads and validates one frame that travels in direction dir. Unknown

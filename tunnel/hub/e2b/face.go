@@ -1,0 +1,114 @@
+// Package e2b is step 1 for programs that use an E2B SDK, unmodified: the
+// control API (create, connect, kill, list, …), and what the SDK asks of a
+// sandbox (processes, directories, files). A sandbox is a session on a
+// person's own computer. What does not make sense there is refused with a
+// sentence, never silently done otherwise.
+package e2b
+
+//go:generate sh generate.sh
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
+)
+
+// envdVersion tells the SDKs what they may ask for.
+const envdVersion = "0.4.0"
+
+// Backend is what the face needs of the hub. Errors are *wire.Error, except
+// where store.ErrNotFound is named.
+type Backend interface {
+	// Do sends one request to a machine; the end of ctx cancels it there.
+	Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (Stream, error)
+	// Open asks the person for a session.
+	Open(ctx context.Context, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error)
+	// SetTTL moves a session's end to ttl from now.
+	SetTTL(ctx context.Context, b store.Sandbox, ttl time.Duration) error
+	// End ends a session; store.ErrNotFound when it was not running.
+	End(ctx context.Context, b store.Sandbox, reason string) error
+	// Online tells whether a machine is connected.
+	Online(machine string) bool
+}
+
+// Stream is one request on its way. Recv ends with io.EOF after the terminal
+// frame, or with a *wire.Error. Send returns io.EOF when the request has ended
+// already. Close cancels what has not ended.
+type Stream interface {
+	Recv() (wire.Message, error)
+	Send(wire.FileChunk) error
+	Close()
+}
+
+// Options build a Face; all are needed.
+type Options struct {
+	Backend Backend
+	Store   *store.Store
+	// Wait is how long a person may take, counted from the arrival of a call.
+	Wait time.Duration
+	Log  *slog.Logger
+}
+
+// Face serves E2B clients.
+type Face struct {
+	o      Options
+	ctx    context.Context // processes outlive the call that started them, not the face
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // one for each process
+
+	mu    sync.Mutex
+	procs map[string]map[*proc]struct{} // by sandbox; guarded by mu
+}
+
+// New makes a face that ends with ctx or Close.
+func New(ctx context.Context, o Options) *Face {
+	f := &Face{o: o, procs: map[string]map[*proc]struct{}{}}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	return f
+}
+
+// Close lets go of every process and waits.
+func (f *Face) Close() {
+	f.cancel()
+	f.wg.Wait()
+}
+
+// Authenticate finds the key that a call came with, in X-API-KEY or as a
+// bearer token. store.ErrNotFound when there is none that is good.
+func Authenticate(s *store.Store, r *http.Request) (store.Key, error) {
+	secret := r.Header.Get("X-API-KEY")
+	if secret == "" {
+		secret, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	}
+	return s.FindKey(r.Context(), secret)
+}
+
+// accessToken is what opens one sandbox, and signs its file addresses.
+func (f *Face) accessToken(sandbox string) string {
+	mac := hmac.New(sha256.New, f.o.Store.Secret())
+	mac.Write([]byte("sandbox access\x00" + sandbox))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// least is the shortest wait that is sent: 0 would mean "as long as you like".
+const least = time.Millisecond
+
+// wait is how long the person has for a call: until 5 s before its client
+// gives up, where that is known, and Wait at most, counted from its arrival.
+func (f *Face) wait(c *call) int {
+	wait := f.o.Wait
+	if c.timeout > 0 {
+		wait = min(wait, c.timeout-5*time.Second)
+	}
+	wait -= time.Since(c.arrived)
+	return int(max(wait, least).Milliseconds())
+}

@@ -1,0 +1,217 @@
+package e2b
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"localpc/tunnel/hub/e2b/filesystem"
+	"localpc/tunnel/hub/e2b/process"
+	"localpc/tunnel/hub/store"
+)
+
+// maxRPCBody bounds one call of a process or file service.
+const maxRPCBody = 3 << 20
+
+// timeoutHeader is how long the process may live, which the RPC library would
+// take for how long the call may.
+const timeoutHeader = "Connect-Timeout-Ms"
+
+// call is one call to a sandbox.
+type call struct {
+	sandbox store.Sandbox
+	arrived time.Time
+	timeout time.Duration // of timeoutHeader; 0 is none
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// Sandbox serves what an SDK asks of a sandbox. The sandbox is named by the
+// E2b-Sandbox-Id header, by /by-id/ID before the path, or, for a signed file
+// address, by whose signature it is.
+func (f *Face) Sandbox() http.Handler {
+	mux := http.NewServeMux()
+	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxRPCBody), connect.WithRecover(f.recovered)}
+	mux.Handle(process.NewProcessHandler(processes{f}, options...))
+	mux.Handle(filesystem.NewFilesystemHandler(directories{f}, options...))
+	errs := connect.NewErrorWriter()
+	notOffered := func(w http.ResponseWriter, r *http.Request) {
+		_ = errs.Write(w, r, connect.NewError(connect.CodeUnimplemented, sentence("This is not offered by this hub yet.")))
+	}
+	for _, procedure := range []string{"process.Process/Update", "process.Process/SendInput", "process.Process/CloseStdin",
+		"filesystem.Filesystem/WatchDir", "filesystem.Filesystem/CreateWatcher", "filesystem.Filesystem/GetWatcherEvents", "filesystem.Filesystem/RemoveWatcher"} {
+		mux.HandleFunc("/"+procedure, notOffered)
+	}
+	mux.HandleFunc("GET /files", f.download)
+	mux.HandleFunc("POST /files", f.upload)
+	mux.HandleFunc("GET /health", f.health)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		writeError(w, http.StatusNotFound, "There is nothing at this address.")
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{arrived: time.Now()}
+		if s := r.Header.Get(timeoutHeader); s != "" {
+			ms, err := strconv.ParseUint(s, 10, 31)
+			if err != nil {
+				writeError(w, http.StatusBadRequest, "The "+timeoutHeader+" header is not a number of milliseconds.")
+				return
+			}
+			c.timeout = time.Duration(ms) * time.Millisecond
+		}
+		r = r.Clone(context.WithValue(r.Context(), callKey{}, c))
+		r.Header.Del(timeoutHeader)
+		id := r.Header.Get("E2b-Sandbox-Id")
+		if rest, ok := strings.CutPrefix(r.URL.Path, "/by-id/"); ok {
+			var path string
+			id, path, _ = strings.Cut(rest, "/")
+			r.URL.Path, r.URL.RawPath = "/"+path, ""
+		}
+		if port := r.Header.Get("E2b-Sandbox-Port"); port != "" && port != "49983" {
+			writeError(w, http.StatusNotFound, "Ports of the computer are not reachable through this hub.")
+			return
+		}
+		if !f.admit(w, r, c, id) {
+			return
+		}
+		// GET /health answers for an ended sandbox too.
+		if c.sandbox.Ended && r.URL.Path != "/health" {
+			f.notRunning(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// notRunning says that the sandbox has ended in the way that the SDKs know.
+func (f *Face) notRunning(w http.ResponseWriter, r *http.Request) {
+	const text = "The sandbox is not running any more."
+	errs := connect.NewErrorWriter()
+	if errs.IsSupported(r) {
+		_ = errs.Write(w, r, connect.NewError(connect.CodeUnavailable, sentence(text)))
+		return
+	}
+	writeError(w, http.StatusBadGateway, text)
+}
+
+// admit finds the sandbox and checks the right to use it: its access token, or
+// a signature for /files.
+func (f *Face) admit(w http.ResponseWriter, r *http.Request, c *call, id string) bool {
+	var err error
+	switch token := r.Header.Get("X-Access-Token"); {
+	case id != "" && token != "":
+		if !same(token, f.accessToken(id)) {
+			err = store.ErrNotFound
+			break
+		}
+		c.sandbox, err = f.o.Store.Sandbox(r.Context(), id)
+	case r.URL.Path == "/files" && r.URL.Query().Has("signature"):
+		c.sandbox, err = f.signed(r, id)
+	default:
+		err = store.ErrNotFound
+	}
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		f.o.Log.Error("Access could not be checked", "err", err)
+		httpError(w, err)
+		return false
+	}
+	const text = "The access token of a sandbox, or a good signature, is needed."
+	if errs := connect.NewErrorWriter(); errs.IsSupported(r) {
+		_ = errs.Write(w, r, connect.NewError(connect.CodeUnauthenticated, sentence(text)))
+	} else {
+		writeError(w, http.StatusUnauthorized, text)
+	}
+	return false
+}
+
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// signed finds the running sandbox whose token made the signature. The SDKs
+// lose the sandbox's id when they make such an address, so each is tried.
+func (f *Face) signed(r *http.Request, id string) (store.Sandbox, error) {
+	q := r.URL.Query()
+	text := q.Get("path") + ":" + map[string]string{http.MethodGet: "read", http.MethodPost: "write"}[r.Method] + ":" + q.Get("username") + ":"
+	end := ""
+	if q.Has("signature_expiration") {
+		end = q.Get("signature_expiration")
+		at, err := strconv.ParseInt(end, 10, 64)
+		if err != nil || time.Now().Unix() >= at {
+			return store.Sandbox{}, store.ErrNotFound
+		}
+		end = ":" + end
+	}
+	running, err := f.o.Store.Running(r.Context())
+	if err != nil {
+		return store.Sandbox{}, err
+	}
+	for _, b := range running {
+		if id != "" && b.ID != id {
+			continue
+		}
+		sum := sha256.Sum256([]byte(text + f.accessToken(b.ID) + end))
+		if same(q.Get("signature"), "v1_"+base64.RawStdEncoding.EncodeToString(sum[:])) {
+			return b, nil
+		}
+	}
+	return store.Sandbox{}, store.ErrNotFound
+}
+
+// health tells whether the sandbox can be used; 502 is what the SDKs take for
+// "not running".
+func (f *Face) health(w http.ResponseWriter, r *http.Request) {
+	b := callOf(r.Context()).sandbox
+	switch {
+	case b.Ended:
+		writeError(w, http.StatusBadGateway, "The sandbox is not running any more.")
+	case !f.o.Backend.Online(b.Machine):
+		writeError(w, http.StatusBadGateway, "The computer is not connected to the hub.")
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// checkUser refuses a user that is not the sandbox's own: everything runs as
+// the person, who is "user" to the SDKs.
+func checkUser(name string) error {
+	if name == "" || name == "user" {
+		return nil
+	}
+	return fmt.Errorf("there is no user %q in this sandbox; leave the user out", name)
+}
+
+// rpcUser is the user that a call names, in the form of basic authentication.
+func rpcUser(ctx context.Context) error {
+	info, ok := connect.CallInfoForHandlerContext(ctx)
+	if !ok {
+		return nil
+	}
+	name, _, _ := (&http.Request{Header: info.RequestHeader()}).BasicAuth()
+	if err := checkUser(name); err != nil {
+		return connect.NewError(connect.CodeUnauthenticated, err)
+	}
+	return nil
+}
+
+func queryUser(v url.Values) error { return checkUser(v.Get("username")) }
+
+func (f *Face) recovered(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
+	f.o.Log.Error("Call failed by a fault", "procedure", spec.Procedure, "panic", fmt.Sprint(p))
+	return connect.NewError(connect.CodeInternal, sentence("Something went wrong in the hub; its log says what."))
+}

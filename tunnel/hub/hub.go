@@ -1,0 +1,238 @@
+// Package hub is step 1, the platform end: it accepts computers, knows which
+// are there, and turns each call of a client into one wire request for one of
+// them. It decides nothing about what may run; that is the computer's.
+//
+// hub.New puts the faces together. A main serves its Handler; localpc embeds
+// one as "this computer only".
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"localpc/tunnel/hub/e2b"
+	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
+)
+
+// Options build a Hub. Only Data is needed.
+type Options struct {
+	// Data is the directory of the database; it is made when missing.
+	Data string
+	// PublicURL is the address that clients use, such as https://hub.example.
+	// Its name, and names below it, are taken in the Host header; without it
+	// only localhost and plain IP addresses are.
+	PublicURL string
+	// Name is what computers show their person as the hub's name. "" is the
+	// host of PublicURL, or "This computer".
+	Name string
+	Log  *slog.Logger
+	// Wait is how long a person may take to answer, counted from the arrival
+	// of the call, when the client would wait that long. 0 means 50 s.
+	Wait time.Duration
+	// Heartbeat, PongTimeout and HelloTimeout are wire's when 0.
+	Heartbeat, PongTimeout, HelloTimeout time.Duration
+}
+
+// Hub is a running hub. Its methods are safe for concurrent use.
+type Hub struct {
+	o       Options
+	log     *slog.Logger
+	store   *store.Store
+	e2b     *e2b.Face
+	hosts   []string // names that Host may have besides localhost
+	handler http.Handler
+
+	ctx    context.Context // until Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // connections of machines
+
+	enrolling sync.Mutex // epochs and machines rise in the same order
+
+	mu       sync.Mutex
+	closed   bool                // guarded by mu
+	machines map[string]*machine // guarded by mu
+}
+
+// New opens the data and puts the faces together. The hub ends with ctx or
+// Close; Close must be called.
+func New(ctx context.Context, o Options) (*Hub, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Wait == 0 {
+		o.Wait = 50 * time.Second
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = wire.Heartbeat
+	}
+	if o.PongTimeout == 0 {
+		o.PongTimeout = wire.PongTimeout
+	}
+	if o.HelloTimeout == 0 {
+		o.HelloTimeout = wire.HelloTimeout
+	}
+	h := &Hub{o: o, log: o.Log, machines: map[string]*machine{}}
+	if o.PublicURL != "" {
+		u, err := url.Parse(o.PublicURL)
+		if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf("%q is not a public address: it must look like https://hub.example", o.PublicURL)
+		}
+		h.hosts = append(h.hosts, strings.ToLower(u.Hostname()))
+		if h.o.Name == "" {
+			h.o.Name = u.Host
+		}
+	}
+	if h.o.Name == "" {
+		h.o.Name = "This computer"
+	}
+	if len(h.o.Name) > wire.MaxText {
+		return nil, fmt.Errorf("the hub's name has %d bytes, at most %d are allowed", len(h.o.Name), wire.MaxText)
+	}
+	st, err := store.Open(ctx, o.Data)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.ResetPresence(ctx); err != nil {
+		st.Close()
+		return nil, err
+	}
+	h.store = st
+	h.ctx, h.cancel = context.WithCancel(ctx)
+	h.e2b = e2b.New(h.ctx, e2b.Options{Backend: backend{h}, Store: st, Wait: o.Wait, Log: o.Log})
+	h.handler = h.doors(h.routes())
+	return h, nil
+}
+
+// Handler serves every face.
+func (h *Hub) Handler() http.Handler { return h.handler }
+
+// Server is an HTTP server for Handler with the limits that suit it: slow
+// headers and idle connections end, streams do not.
+func (h *Hub) Server() *http.Server {
+	return &http.Server{
+		Handler:           h.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return h.ctx },
+	}
+}
+
+// Close disconnects every machine, ends every request, and waits.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.cancel()
+	h.wg.Wait()
+	h.e2b.Close()
+	return h.store.Close()
+}
+
+// enter counts one more connection, unless the hub is being closed.
+func (h *Hub) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.wg.Add(1)
+	return true
+}
+
+func (h *Hub) routes() http.Handler {
+	mux := http.NewServeMux()
+	healthy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	mux.HandleFunc("GET /healthz", healthy)
+	mux.HandleFunc("GET /health", healthy)
+	mux.HandleFunc("GET "+wire.Path, h.serveMachine)
+	mux.Handle("/api/", http.StripPrefix("/api", h.e2b.Control()))
+	mux.Handle("/sbx/", http.StripPrefix("/sbx", h.e2b.Sandbox()))
+	mux.Handle("/files", h.e2b.Sandbox())
+	mux.HandleFunc("/", h.nothing)
+	return mux
+}
+
+// nothing is at every other address, and only who has a key learns that.
+func (h *Hub) nothing(w http.ResponseWriter, r *http.Request) {
+	if _, err := e2b.Authenticate(h.store, r); err != nil {
+		h.refuse(w, err)
+		return
+	}
+	writeError(w, http.StatusNotFound, "There is nothing at this address.")
+}
+
+// MachineToken makes the token that a computer connects with; its earlier
+// tokens end, and so does a connection that was made with one.
+func (h *Hub) MachineToken(ctx context.Context, machineID, name string) (string, error) {
+	if err := (&wire.SessionRef{SessionID: machineID}).Validate(); err != nil {
+		return "", fmt.Errorf("%q cannot be the id of a computer: %w", machineID, err)
+	}
+	token, err := h.store.AddMachineToken(ctx, machineID, name)
+	if err != nil {
+		return "", err
+	}
+	h.disconnect(machineID)
+	return token, nil
+}
+
+// RevokeMachine ends a computer's tokens and its connection, now. It is no
+// error when it has none.
+func (h *Hub) RevokeMachine(ctx context.Context, machineID string) error {
+	err := h.store.RevokeMachine(ctx, machineID)
+	h.disconnect(machineID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (h *Hub) disconnect(machineID string) {
+	h.mu.Lock()
+	m := h.machines[machineID]
+	h.mu.Unlock()
+	if m != nil {
+		m.revoked()
+	}
+}
+
+// MakeKey makes a key for a program and returns its secret, which is kept
+// nowhere. The name is what the person sees as who asks.
+func (h *Hub) MakeKey(ctx context.Context, name string) (secret string, err error) {
+	k, err := h.store.AddKey(ctx, name)
+	return k.Secret, err
+}
+
+// Keys lists the keys that are not revoked.
+func (h *Hub) Keys(ctx context.Context) ([]store.Key, error) { return h.store.Keys(ctx) }
+
+// RevokeKey ends a key, and the sandboxes that were opened with it.
+// store.ErrNotFound when there is none.
+func (h *Hub) RevokeKey(ctx context.Context, id string) error {
+	if err := h.store.RevokeKey(ctx, id); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	machines := make([]*machine, 0, len(h.machines))
+	for _, m := range h.machines {
+		machines = append(machines, m)
+	}
+	h.mu.Unlock()
+	for _, m := range machines {
+		m.reconcile(ctx)
+	}
+	return nil
+}
+
+// Machines lists the computers that this hub knows.
+func (h *Hub) Machines(ctx context.Context) ([]store.Machine, error) { return h.store.Machines(ctx) }

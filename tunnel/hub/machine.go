@@ -1,0 +1,458 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
+)
+
+const (
+	writeTimeout = 30 * time.Second
+	// farewell is how long a connection that the hub ends may take to say so.
+	farewell = 2 * time.Second
+)
+
+// machine is one connection of a computer. Its reader is the goroutine of the
+// HTTP request that became the WebSocket; beat is its only other one.
+type machine struct {
+	h     *Hub
+	ws    *websocket.Conn
+	id    string // the machine's
+	token string // the id of the token it came with
+	name  string
+	epoch int64
+	since time.Time
+
+	writeMu sync.Mutex // one writer at a time (gorilla)
+
+	mu       sync.Mutex
+	streams  map[string]*Stream  // guarded by mu
+	sessions map[string]struct{} // open there, as far as is known; guarded by mu
+	gone     error               // why nothing is taken any more; guarded by mu
+}
+
+var upgrader = websocket.Upgrader{
+	HandshakeTimeout: 10 * time.Second,
+	Subprotocols:     []string{wire.Subprotocol},
+	// The doors have looked at Origin already.
+	CheckOrigin: func(*http.Request) bool { return true },
+}
+
+// serveMachine takes a computer's connection and keeps it until it ends.
+func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
+	secret, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	id, token, err := h.store.FindMachineToken(r.Context(), secret)
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	if !slices.Contains(websocket.Subprotocols(r), wire.Subprotocol) {
+		writeError(w, http.StatusBadRequest, "This address is for computers that connect with the "+wire.Subprotocol+" protocol.")
+		return
+	}
+	if !h.enter() {
+		writeError(w, http.StatusServiceUnavailable, "The hub is being stopped.")
+		return
+	}
+	defer h.wg.Done()
+	ws, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		h.log.Warn("Machine could not be accepted", "machine", id, "err", err)
+		return
+	}
+	defer ws.Close()
+	m := &machine{h: h, ws: ws, id: id, token: token, since: time.Now(), streams: map[string]*Stream{}, sessions: map[string]struct{}{}}
+	stop := context.AfterFunc(h.ctx, func() {
+		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
+	})
+	defer stop()
+	hello, err := m.greet()
+	if err != nil {
+		h.log.Warn("Machine refused", "machine", id, "err", err)
+		return
+	}
+	if err := m.serve(hello); err != nil {
+		h.log.Info("Machine disconnected", "machine", id, "err", err)
+	}
+}
+
+// greet waits for HELLO and checks it.
+func (m *machine) greet() (*wire.Hello, error) {
+	_ = m.ws.SetReadDeadline(time.Now().Add(m.h.o.HelloTimeout))
+	kind, r, err := m.ws.NextReader()
+	var data []byte
+	if err == nil {
+		data, err = wire.ReadFrame(r, wire.MaxHello)
+	}
+	var frame *wire.FrameError
+	switch {
+	case errors.As(err, &frame):
+		m.sayClose(wire.CloseBadHello, "HELLO is too large")
+		return nil, err
+	case isTimeout(err):
+		m.sayClose(wire.CloseHelloTimeout, "no HELLO")
+		return nil, errors.New("no HELLO in time")
+	case err != nil:
+		return nil, err
+	case kind != websocket.TextMessage:
+		m.sayClose(wire.CloseBadHello, "expected HELLO")
+		return nil, errors.New("the first frame was binary")
+	}
+	msg, err := wire.Decode(data, wire.ToHub)
+	if err != nil {
+		m.sayClose(wire.CloseBadHello, clip(err.Error()))
+		return nil, err
+	}
+	hello, ok := msg.Payload.(*wire.Hello)
+	if !ok {
+		m.sayClose(wire.CloseBadHello, "expected HELLO")
+		return nil, fmt.Errorf("the first frame was %s", msg.Type)
+	}
+	if major(hello.Protocol) != major(wire.Version) {
+		m.sayClose(wire.CloseVersion, "this hub speaks version "+wire.Version)
+		return nil, fmt.Errorf("machine speaks version %s", hello.Protocol)
+	}
+	if hello.MachineID != m.id {
+		m.sayClose(wire.CloseForbidden, "the token belongs to another computer")
+		return nil, errors.New("the token belongs to another machine")
+	}
+	m.name = hello.DisplayName
+	return hello, m.write(wire.Message{Type: wire.TypeHelloAck, ID: msg.ID, Payload: &wire.HelloAck{
+		Protocol: wire.Version, ConnectionID: uuid.NewString(), HubName: m.h.o.Name}})
+}
+
+// serve makes the connection the machine's only one and reads until it ends.
+func (m *machine) serve(hello *wire.Hello) error {
+	ctx := m.h.ctx
+	old, err := m.h.enroll(ctx, m, hello)
+	if err != nil {
+		m.end(wire.CloseInternal, wire.Errorf(wire.CodeLost, "The hub could not note the connection."))
+		return err
+	}
+	defer m.h.dismiss(m)
+	if old != nil {
+		old.end(wire.CloseReplaced, wire.Errorf(wire.CodeLost, "A newer connection of the computer took over."))
+	}
+	m.h.log.Info("Machine connected", "machine", m.id, "epoch", m.epoch)
+	m.head(ctx, hello.Record)
+	for _, id := range hello.Sessions {
+		m.setSession(id, true)
+	}
+	m.reconcile(ctx)
+
+	beating := make(chan struct{})
+	done := make(chan struct{})
+	go func() { defer close(beating); m.beat(done) }()
+	err = m.read(ctx)
+	close(done)
+	m.end(websocket.CloseNormalClosure, wire.Wrap(err, wire.CodeLost, "The connection to the computer was lost."))
+	<-beating
+	return err
+}
+
+// read takes frames until the connection ends. It blocks on nothing but the
+// socket: a slow reader of one stream holds up no other.
+func (m *machine) read(ctx context.Context) error {
+	m.alive()
+	m.ws.SetPongHandler(func(string) error { m.alive(); return nil })
+	pong := m.ws.PingHandler()
+	m.ws.SetPingHandler(func(d string) error { m.alive(); return pong(d) })
+	for {
+		kind, r, err := m.ws.NextReader()
+		var data []byte
+		if err == nil {
+			data, err = wire.ReadFrame(lively{r, m.alive}, wire.MaxFrame)
+		}
+		var frame *wire.FrameError
+		if errors.As(err, &frame) {
+			m.h.log.Warn("Frame dropped", "machine", m.id, "reason", frame.Reason)
+			continue
+		}
+		if isTimeout(err) && !m.ended() {
+			return fmt.Errorf("nothing heard for %s", m.h.o.Heartbeat+m.h.o.PongTimeout)
+		}
+		if err != nil {
+			return err
+		}
+		m.alive()
+		if m.ended() {
+			continue // only the close frame counts now
+		}
+		if kind != websocket.TextMessage {
+			m.h.log.Warn("Frame dropped", "machine", m.id, "reason", "binary frame")
+			continue
+		}
+		msg, err := wire.Decode(data, wire.ToHub)
+		if err != nil {
+			m.unreadable(err)
+			continue
+		}
+		m.dispatch(ctx, msg, len(data))
+	}
+}
+
+// lively counts every piece of a long frame as a sign of life.
+type lively struct {
+	r     io.Reader
+	alive func()
+}
+
+func (l lively) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		l.alive()
+	}
+	return n, err
+}
+
+// alive puts off the end of a silent connection.
+func (m *machine) alive() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gone == nil {
+		_ = m.ws.SetReadDeadline(time.Now().Add(m.h.o.Heartbeat + m.h.o.PongTimeout))
+	}
+}
+
+// unreadable ends the request that a frame without sense belongs to: its
+// answer will not come.
+func (m *machine) unreadable(err error) {
+	var frame *wire.FrameError
+	if !errors.As(err, &frame) {
+		return
+	}
+	m.h.log.Warn("Frame refused", "machine", m.id, "type", frame.Type, "reason", frame.Reason)
+	if s := m.stream(frame.ID); s != nil {
+		s.cancel(wire.Wrap(err, wire.CodeInternal, "The computer's answer could not be understood."))
+	}
+}
+
+func (m *machine) dispatch(ctx context.Context, msg wire.Message, size int) {
+	switch p := msg.Payload.(type) {
+	case *wire.Hello:
+		m.h.log.Warn("Frame dropped", "machine", m.id, "type", msg.Type, "reason", "second HELLO")
+	case *wire.Status:
+		m.head(ctx, p.Record)
+		if err := m.h.store.Seen(ctx, m.id, m.epoch); err != nil {
+			m.h.log.Error("Presence could not be noted", "machine", m.id, "err", err)
+		}
+		m.recheck(ctx)
+	case *wire.SessionEnded:
+		m.setSession(p.SessionID, false)
+		m.h.sessionEnded(ctx, m.id, p)
+	default:
+		if s := m.stream(msg.ID); s != nil {
+			s.take(msg, size)
+		}
+		// Else it is late: its request has ended.
+	}
+}
+
+// recheck notices what another process has changed in the data: a token or a
+// key that localpc-hub revoked, sandboxes that ended by their time.
+func (m *machine) recheck(ctx context.Context) {
+	live, err := m.h.store.TokenLive(ctx, m.token)
+	if err != nil {
+		m.h.log.Error("Token could not be checked", "machine", m.id, "err", err)
+		return
+	}
+	if !live {
+		m.revoked()
+		return
+	}
+	m.reconcile(ctx)
+}
+
+func (m *machine) revoked() {
+	m.end(wire.CloseRevoked, wire.Errorf(wire.CodeLost, "The computer was disconnected from the hub."))
+}
+
+// reconcile marks the sandboxes that are not open there any more as ended, and
+// closes the sessions there that must not be open.
+func (m *machine) reconcile(ctx context.Context) {
+	m.mu.Lock()
+	open := make([]string, 0, len(m.sessions))
+	for id := range m.sessions {
+		open = append(open, id)
+	}
+	m.mu.Unlock()
+	stale, err := m.h.store.Reconcile(ctx, m.id, open)
+	if err != nil {
+		m.h.log.Error("Sandboxes could not be compared", "machine", m.id, "err", err)
+		return
+	}
+	for _, id := range stale {
+		m.closeSession(id)
+	}
+}
+
+// head keeps what the machine says of its record.
+func (m *machine) head(ctx context.Context, head *wire.RecordHead) {
+	if head == nil {
+		return
+	}
+	follows, err := m.h.store.RecordHead(ctx, m.id, head.Seq, head.Hash)
+	if err != nil {
+		m.h.log.Error("Record head could not be kept", "machine", m.id, "err", err)
+	} else if !follows {
+		m.h.log.Warn("Record does not follow what the machine told before", "machine", m.id, "seq", head.Seq)
+	}
+}
+
+func (m *machine) setSession(id string, open bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if open {
+		m.sessions[id] = struct{}{}
+	} else {
+		delete(m.sessions, id)
+	}
+}
+
+func (m *machine) stream(id string) *Stream {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.streams[id]
+}
+
+func (m *machine) forget(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.streams, id)
+}
+
+func (m *machine) ended() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone != nil
+}
+
+// beat pings until done.
+func (m *machine) beat(done <-chan struct{}) {
+	t := time.NewTicker(m.h.o.Heartbeat)
+	defer t.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-t.C:
+			_ = m.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
+		}
+	}
+}
+
+// end ends every request now, says why, and lets the reader go within
+// farewell. Only the first call counts.
+func (m *machine) end(code int, cause *wire.Error) {
+	m.mu.Lock()
+	if m.gone != nil {
+		m.mu.Unlock()
+		return
+	}
+	m.gone = cause
+	streams := m.streams
+	m.streams = map[string]*Stream{}
+	_ = m.ws.SetReadDeadline(time.Now().Add(farewell))
+	m.mu.Unlock()
+	for _, s := range streams {
+		s.fail(cause)
+	}
+	m.sayClose(code, cause.Message)
+}
+
+func (m *machine) sayClose(code int, reason string) {
+	_ = m.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, clip(reason)), time.Now().Add(time.Second))
+}
+
+// write sends one frame. Its error is a *wire.Error.
+func (m *machine) write(msg wire.Message) error {
+	data, err := wire.Encode(msg)
+	if err != nil {
+		return wire.Wrap(err, wire.CodeInvalid, "The request is not valid: %s.", reason(err))
+	}
+	m.writeMu.Lock()
+	defer m.writeMu.Unlock()
+	_ = m.ws.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if err := m.ws.WriteMessage(websocket.TextMessage, data); err != nil {
+		m.ws.Close() // the reader notices
+		return wire.Wrap(err, wire.CodeLost, "The connection to the computer was lost.")
+	}
+	return nil
+}
+
+// reason is the cause of an encoding error without the words about encoding.
+func reason(err error) string {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// clip bounds the text of a close frame, which holds 123 bytes.
+func clip(s string) string {
+	if len(s) > 120 {
+		s = strings.ToValidUTF8(s[:120], "")
+	}
+	return s
+}
+
+func major(v string) string {
+	major, _, _ := strings.Cut(v, ".")
+	return major
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// enroll notes the connection as the machine's newest. It returns the one that
+// it takes over from, or nil.
+func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (*machine, error) {
+	// Epochs and the registry rise in the same order.
+	h.enrolling.Lock()
+	defer h.enrolling.Unlock()
+	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.id, Name: hello.DisplayName, Platform: hello.Platform, Arch: hello.Arch, Software: hello.Software})
+	if err != nil {
+		return nil, err
+	}
+	m.epoch = epoch
+	h.mu.Lock()
+	old := h.machines[m.id]
+	h.machines[m.id] = m
+	h.mu.Unlock()
+	// A revocation that came after the token was checked finds the machine in
+	// the registry, or is found here.
+	live, err := h.store.TokenLive(ctx, m.token)
+	if err != nil || !live {
+		m.revoked()
+	}
+	return old, nil
+}
+
+// dismiss takes a connection that has ended out of the registry.
+func (h *Hub) dismiss(m *machine) {
+	h.mu.Lock()
+	if h.machines[m.id] == m {
+		delete(h.machines, m.id)
+	}
+	h.mu.Unlock()
+	// The hub's own end must not keep this from being noted.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), 5*time.Second)
+	defer cancel()
+	if err := h.store.Disconnected(ctx, m.id, m.epoch); err != nil {
+		h.log.Error("Disconnection could not be noted", "machine", m.id, "err", err)
+	}
+}

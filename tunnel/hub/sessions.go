@@ -1,0 +1,164 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"localpc/tunnel/hub/e2b"
+	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
+)
+
+// grace is how long a machine may take beyond the person's time to say how a
+// question ended.
+const grace = 8 * time.Second
+
+// Open asks for a session on the machine that connected last, and notes the
+// sandbox once the person has agreed. o's session id is filled in, and b is
+// what is noted beside it. The error is a *wire.Error.
+func (h *Hub) Open(ctx context.Context, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
+	m := h.newest()
+	if m == nil {
+		return store.Sandbox{}, wire.Errorf(wire.CodeOffline, "No computer is connected to this hub. It has to be switched on, with Local PC Executor running.")
+	}
+	return h.openOn(ctx, m, o, b)
+}
+
+func (h *Hub) openOn(ctx context.Context, m *machine, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
+	id := make([]byte, 10)
+	rand.Read(id)
+	// E2B's host names join a port and an id with a dash, so ids have none.
+	o.SessionID = "i" + hex.EncodeToString(id)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(o.WaitMS)*time.Millisecond+grace,
+		errors.New("the computer did not say how the question ended"))
+	defer cancel()
+	opened, err := m.open(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			// It may have been opened at the last moment.
+			m.closeSession(o.SessionID)
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				err = wire.Wrap(err, wire.CodeUndelivered, "The computer did not answer in time, so nothing was opened.")
+			}
+		}
+		return store.Sandbox{}, err
+	}
+	b.ID, b.Machine, b.Folder, b.Mode = o.SessionID, m.id, opened.Folder, opened.Mode
+	b, err = h.store.AddSandbox(ctx, b, time.Duration(opened.TTLSeconds)*time.Second)
+	if err != nil {
+		m.closeSession(o.SessionID)
+		h.log.Error("Sandbox could not be noted", "err", err)
+		return store.Sandbox{}, asWire(err)
+	}
+	m.setSession(b.ID, true)
+	return b, nil
+}
+
+func (m *machine) open(ctx context.Context, o wire.SessionOpen) (*wire.SessionOpened, error) {
+	s, err := m.start(ctx, wire.TypeSessionOpen, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	msg, err := s.Recv()
+	if err != nil {
+		return nil, err
+	}
+	return msg.Payload.(*wire.SessionOpened), nil
+}
+
+// closeSession ends a session on the machine; nobody waits for the answer.
+func (m *machine) closeSession(id string) {
+	m.setSession(id, false)
+	if _, err := m.start(m.h.ctx, wire.TypeSessionClose, &wire.SessionRef{SessionID: id}); err != nil {
+		m.h.log.Info("Session could not be closed now", "machine", m.id, "session", id, "err", err)
+	}
+}
+
+// newest is the machine that connected last, or nil.
+func (h *Hub) newest() *machine {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var newest *machine
+	for _, m := range h.machines {
+		if newest == nil || m.since.After(newest.since) {
+			newest = m
+		}
+	}
+	return newest
+}
+
+func (h *Hub) lookup(id string) *machine {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.machines[id]
+}
+
+// SetTTL moves the end of a sandbox, there and here. The error is a
+// *wire.Error.
+func (h *Hub) SetTTL(ctx context.Context, b store.Sandbox, ttl time.Duration) error {
+	if _, err := h.Call(ctx, b.Machine, wire.TypeSessionTTL, &wire.SessionTTL{SessionID: b.ID, TTLSeconds: int(ttl / time.Second)}); err != nil {
+		h.gone(ctx, b, err)
+		return err
+	}
+	if err := h.store.SetEnd(ctx, b.ID, ttl); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return asWire(err)
+	}
+	return nil
+}
+
+// gone notes that the machine has no such session any more, if err says so.
+func (h *Hub) gone(ctx context.Context, b store.Sandbox, err error) {
+	if wire.CodeOf(err) != wire.CodeSessionNotOpen {
+		return
+	}
+	if err := h.store.EndSandbox(ctx, b.ID, err.Error()); err != nil && !errors.Is(err, store.ErrNotFound) {
+		h.log.Error("End of a sandbox could not be noted", "session", b.ID, "err", err)
+	}
+}
+
+// End ends a sandbox, there and here. A machine that is not connected learns
+// of it when it connects. store.ErrNotFound when it was not running.
+func (h *Hub) End(ctx context.Context, b store.Sandbox, reason string) error {
+	if err := h.store.EndSandbox(ctx, b.ID, reason); err != nil {
+		return err
+	}
+	m := h.lookup(b.Machine)
+	if m == nil {
+		return nil
+	}
+	m.setSession(b.ID, false)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := h.Call(ctx, b.Machine, wire.TypeSessionClose, &wire.SessionRef{SessionID: b.ID}); err != nil && wire.CodeOf(err) != wire.CodeSessionNotOpen {
+		h.log.Info("Session could not be closed now", "machine", b.Machine, "session", b.ID, "err", err)
+	}
+	return nil
+}
+
+// sessionEnded notes that a session ended on the machine's side.
+func (h *Hub) sessionEnded(ctx context.Context, machine string, p *wire.SessionEnded) {
+	b, err := h.store.Sandbox(ctx, p.SessionID)
+	if err == nil && b.Machine == machine {
+		err = h.store.EndSandbox(ctx, b.ID, p.Reason)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		h.log.Error("End of a sandbox could not be noted", "session", p.SessionID, "err", err)
+	}
+}
+
+// backend is what the faces see of a hub.
+type backend struct{ *Hub }
+
+func (b backend) Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (e2b.Stream, error) {
+	s, err := b.Hub.Do(ctx, machine, t, p)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (b backend) Online(machine string) bool { return b.lookup(machine) != nil }

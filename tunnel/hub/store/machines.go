@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Fresh is how long ago a machine that counts as online was last seen, at
+// most: it sends a word every 30 s. A hub that was killed cannot say goodbye
+// for its machines.
+const Fresh = 90 * time.Second
+
+// Machine is one computer.
+type Machine struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Platform string    `json:"platform"`
+	Arch     string    `json:"arch"`
+	Software string    `json:"software"`
+	Epoch    int64     `json:"epoch"` // rises with each connection
+	Online   bool      `json:"online"`
+	LastSeen time.Time `json:"last_seen,omitzero"`
+	// RecordSeq and RecordHash are the newest entry of the machine's record.
+	RecordSeq  int64  `json:"record_seq"`
+	RecordHash string `json:"record_hash,omitempty"`
+	// RecordCut is when the machine first told of a record that is shorter
+	// than, or differs from, what it had told before; zero when never.
+	RecordCut time.Time `json:"record_cut,omitzero"`
+}
+
+// Connected notes a new connection of m and returns its epoch: higher than
+// that of any earlier one.
+func (s *Store) Connected(ctx context.Context, m Machine) (int64, error) {
+	now := ms(s.now())
+	var epoch int64
+	err := s.db.QueryRowContext(ctx, `INSERT INTO machines (id, user_id, name, platform, arch, software, epoch, online, last_seen, created)
+		VALUES (?, 'owner', ?, ?, ?, ?, 1, 1, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET name = excluded.name, platform = excluded.platform, arch = excluded.arch,
+			software = excluded.software, epoch = epoch + 1, online = 1, last_seen = excluded.last_seen
+		RETURNING epoch`, m.ID, m.Name, m.Platform, m.Arch, m.Software, now, now).Scan(&epoch)
+	if err != nil {
+		return 0, fmt.Errorf("machine connected: %w", err)
+	}
+	return epoch, nil
+}
+
+// Seen notes a sign of life. A connection that is not the newest says nothing.
+func (s *Store) Seen(ctx context.Context, id string, epoch int64) error {
+	_, err := s.db.ExecContext(ctx, `UPDATE machines SET last_seen = ?, online = 1 WHERE id = ? AND epoch = ?`, ms(s.now()), id, epoch)
+	return err
+}
+
+// RecordHead keeps the newest entry that a machine told of its own record. It
+// reports false when that does not follow what was told before; then the
+// older word is kept.
+func (s *Store) RecordHead(ctx context.Context, id string, seq int64, hash string) (bool, error) {
+	err := affected(s.db.ExecContext(ctx, `UPDATE machines SET record_seq = ?1, record_hash = ?2
+		WHERE id = ?3 AND (record_seq < ?1 OR record_seq = ?1 AND record_hash IN ('', ?2))`, seq, hash, id))
+	if !errors.Is(err, ErrNotFound) {
+		return err == nil, err
+	}
+	_, err = s.db.ExecContext(ctx, `UPDATE machines SET record_cut = ? WHERE id = ? AND record_cut = 0`, ms(s.now()), id)
+	return false, err
+}
+
+// Disconnected notes the end of a connection. The end of one that is not the
+// newest changes nothing.
+func (s *Store) Disconnected(ctx context.Context, id string, epoch int64) error {
+	_, err := s.db.ExecContext(ctx, `UPDATE machines SET online = 0, last_seen = ? WHERE id = ? AND epoch = ?`, ms(s.now()), id, epoch)
+	return err
+}
+
+// ResetPresence marks every machine offline. A hub calls it when it starts,
+// before it takes connections.
+func (s *Store) ResetPresence(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, `UPDATE machines SET online = 0`); err != nil {
+		return fmt.Errorf("reset presence: %w", err)
+	}
+	return nil
+}
+
+// Machines lists every machine, by name.
+func (s *Store) Machines(ctx context.Context) ([]Machine, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, name, platform, arch, software, epoch, online, last_seen, record_seq, record_hash, record_cut FROM machines ORDER BY name, id`)
+	if err != nil {
+		return nil, fmt.Errorf("list machines: %w", err)
+	}
+	defer rows.Close()
+	machines := []Machine{}
+	for rows.Next() {
+		var m Machine
+		var seen, cut int64
+		if err := rows.Scan(&m.ID, &m.Name, &m.Platform, &m.Arch, &m.Software, &m.Epoch, &m.Online, &seen, &m.RecordSeq, &m.RecordHash, &cut); err != nil {
+			return nil, fmt.Errorf("list machines: %w", err)
+		}
+		m.LastSeen, m.RecordCut = fromMS(seen), fromMS(cut)
+		m.Online = m.Online && s.now().Sub(m.LastSeen) < Fresh
+		machines = append(machines, m)
+	}
+	return machines, rows.Err()
+}

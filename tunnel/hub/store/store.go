@@ -1,0 +1,217 @@
+// Package store is what a hub remembers for step 1: users, keys of programs,
+// tokens of machines, machines and sandboxes, in one SQLite database. A
+// running hub and the localpc-hub commands may use the same data at once.
+// Secrets are never kept, only their SHA-256; it imports nothing of ours.
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// ErrNotFound means that there is no such row, or that it is revoked or ended.
+var ErrNotFound = errors.New("not found")
+
+const (
+	dbName     = "hub.db"
+	secretName = "hub.secret"
+)
+
+// Store is the database. It is safe for concurrent use, by several processes
+// too.
+type Store struct {
+	db     *sql.DB
+	secret []byte
+	now    func() time.Time
+}
+
+// Open opens the data in dir, making the directory (0700) and the files in it
+// (0600) when they are missing, and brings the schema up to date.
+func Open(ctx context.Context, dir string) (*Store, error) {
+	if err := prepare(dir); err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(filepath.Join(dir, dbName))
+	if err != nil {
+		return nil, fmt.Errorf("hub data %s: %w", dir, err)
+	}
+	secret, err := readSecret(dir)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: url.Values{
+		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)"},
+		"_txlock": {"immediate"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, fmt.Errorf("hub data %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(8)
+	s := &Store{db: db, secret: secret, now: time.Now}
+	if err := s.migrate(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("hub data %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// prepare makes the directory and the files before SQLite does, since it
+// would give them the process's usual mode; the journal files follow the
+// database's.
+func prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("hub data: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("hub data: %w", err)
+	}
+	path := filepath.Join(dir, dbName)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("hub data: %w", err)
+	}
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
+		return fmt.Errorf("hub data: %w", err)
+	}
+	// A directory that holds other things is somebody else's to protect.
+	ours := len(entries) == 0
+	for _, e := range entries {
+		ours = ours || e.Name() == dbName
+	}
+	if ours {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("hub data: %w", err)
+		}
+	}
+	return nil
+}
+
+// readSecret reads the key that tokens of sandboxes are derived from. It lies
+// beside the database, so that a copy of the database alone opens nothing.
+func readSecret(dir string) ([]byte, error) {
+	path := filepath.Join(dir, secretName)
+	for range 3 {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			secret, err := hex.DecodeString(string(data))
+			if err != nil || len(secret) != 32 {
+				return nil, fmt.Errorf("%s is damaged; remove it, and open sandboxes will have to be made again", path)
+			}
+			return secret, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("hub secret: %w", err)
+		}
+		secret := make([]byte, 32)
+		rand.Read(secret)
+		// Written whole, then linked: another process that starts now sees all
+		// of it or none.
+		tmp, err := os.CreateTemp(dir, secretName+".*")
+		if err != nil {
+			return nil, fmt.Errorf("hub secret: %w", err)
+		}
+		_, err = tmp.WriteString(hex.EncodeToString(secret))
+		err = errors.Join(err, tmp.Sync(), tmp.Close())
+		if err == nil {
+			if err = os.Link(tmp.Name(), path); errors.Is(err, fs.ErrExist) {
+				err = nil
+			}
+		}
+		os.Remove(tmp.Name())
+		if err != nil {
+			return nil, fmt.Errorf("hub secret: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("%s could not be read back", path)
+}
+
+// migrate brings the schema up to date. Two processes may start at the same
+// moment on new data; the one that loses finds the work done when it looks
+// again.
+func (s *Store) migrate(ctx context.Context) error {
+	sub, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, s.db, sub)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	for try := range 8 {
+		if _, err = p.Up(ctx); err == nil || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(try+1) * 50 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	version, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	if sources := p.ListSources(); len(sources) > 0 && version > sources[len(sources)-1].Version {
+		return errors.New("this data was written by a newer version of the program; update the program to use it")
+	}
+	return nil
+}
+
+// Secret is 32 bytes that stay the same for this data.
+func (s *Store) Secret() []byte { return s.secret }
+
+// Close ends all use of the database.
+func (s *Store) Close() error { return s.db.Close() }
+
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMS(v int64) time.Time {
+	if v == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(v)
+}
+
+// one turns "no row" into ErrNotFound.
+func one(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	return err
+}
+
+func affected(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		return ErrNotFound
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Prefixes of secrets. Older E2B SDKs take only keys of this shape.
+const (
+	KeyPrefix     = "e2b_" // and 40 hex digits
+	MachinePrefix = "lpm_" // and 64 hex digits
+)
+
+// MaxName bounds the name of a key, in bytes.
+const MaxName = 100
+
+// Key is what a program proves itself with.
+type Key struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Prefix   string    `json:"prefix"` // the first characters, for display
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used,omitzero"`
+	// Secret is set once, by AddKey.
+	Secret string `json:"-"`
+}
+
+func hash(secret string) []byte {
+	h := sha256.Sum256([]byte(secret))
+	return h[:]
+}
+
+func newSecret(prefix string, n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return prefix + hex.EncodeToString(b)
+}
+
+func newID(prefix string) string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return prefix + hex.EncodeToString(b)
+}
+
+// CheckName says what is wrong with the name of a key.
+func CheckName(name string) error {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return errors.New("the name is empty; give the key the name of the program that will use it")
+	case len(name) > MaxName:
+		return fmt.Errorf("the name has %d bytes, at most %d are allowed", len(name), MaxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return errors.New("the name contains a line break or a character that cannot be seen; use letters, digits, spaces and punctuation")
+	}
+	return nil
+}
+
+// AddKey makes a key. Its secret is in the result and nowhere else.
+func (s *Store) AddKey(ctx context.Context, name string) (Key, error) {
+	if err := CheckName(name); err != nil {
+		return Key{}, err
+	}
+	k := Key{ID: newID("k"), Name: strings.TrimSpace(name), Secret: newSecret(KeyPrefix, 20), Created: s.now().Truncate(time.Millisecond)}
+	k.Prefix = k.Secret[:len(KeyPrefix)+4]
+	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, 'owner', 'key', ?, ?, ?, ?)`,
+		k.ID, hash(k.Secret), k.Prefix, k.Name, ms(k.Created))
+	if err != nil {
+		return Key{}, fmt.Errorf("add key: %w", err)
+	}
+	return k, nil
+}
+
+// Keys lists the keys that are not revoked, oldest first.
+func (s *Store) Keys(ctx context.Context) ([]Key, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, name, prefix, created, last_used FROM tokens WHERE kind = 'key' AND revoked = 0 ORDER BY created, id`)
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	defer rows.Close()
+	keys := []Key{}
+	for rows.Next() {
+		var k Key
+		var created, used int64
+		if err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &created, &used); err != nil {
+			return nil, fmt.Errorf("list keys: %w", err)
+		}
+		k.Created, k.LastUsed = fromMS(created), fromMS(used)
+		keys = append(keys, k)
+	}
+	return keys, rows.Err()
+}
+
+// RevokeKey ends a key for good, and what it opened with it. ErrNotFound when
+// there is none.
+func (s *Store) RevokeKey(ctx context.Context, id string) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("revoke key: %w", err)
+	}
+	defer tx.Rollback()
+	now := ms(s.now())
+	if err := affected(tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'key' AND id = ? AND revoked = 0`, now, id)); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE sandboxes SET ended = ?, reason = 'its key was revoked' WHERE principal = ? AND ended = 0`, now, id); err != nil {
+		return fmt.Errorf("revoke key: %w", err)
+	}
+	return tx.Commit()
+}
+
+// FindKey gives the live key of a secret. ErrNotFound when there is none.
+func (s *Store) FindKey(ctx context.Context, secret string) (Key, error) {
+	var k Key
+	var stored []byte
+	var created, used int64
+	h := hash(secret)
+	err := s.db.QueryRowContext(ctx, `SELECT id, name, prefix, hash, created, last_used FROM tokens WHERE kind = 'key' AND hash = ? AND revoked = 0`, h).
+		Scan(&k.ID, &k.Name, &k.Prefix, &stored, &created, &used)
+	if err != nil {
+		return Key{}, one(err)
+	}
+	if subtle.ConstantTimeCompare(stored, h) != 1 {
+		return Key{}, ErrNotFound
+	}
+	k.Created, k.LastUsed = fromMS(created), fromMS(used)
+	return k, s.touch(ctx, k.ID, k.LastUsed)
+}
+
+// touch notes the use of a token, once a minute at most: reads stay reads.
+func (s *Store) touch(ctx context.Context, id string, last time.Time) error {
+	now := s.now()
+	if d := now.Sub(last); d >= 0 && d < time.Minute {
+		return nil
+	}
+	_, err := s.db.ExecContext(ctx, `UPDATE tokens SET last_used = ? WHERE id = ?`, ms(now), id)
+	return err
+}
+
+// AddMachineToken makes the token of a machine and revokes its earlier ones.
+func (s *Store) AddMachineToken(ctx context.Context, machine, name string) (string, error) {
+	secret := newSecret(MachinePrefix, 32)
+	now := ms(s.now())
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return "", fmt.Errorf("machine token: %w", err)
+	}
+	defer tx.Rollback()
+	for _, q := range []struct {
+		sql  string
+		args []any
+	}{
+		{`INSERT INTO machines (id, user_id, name, created) VALUES (?, 'owner', ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name`, []any{machine, name, now}},
+		{`UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, []any{now, machine}},
+		{`INSERT INTO tokens (id, user_id, kind, hash, prefix, name, machine, created) VALUES (?, 'owner', 'machine', ?, ?, ?, ?, ?)`,
+			[]any{newID("m"), hash(secret), secret[:len(MachinePrefix)+4], name, machine, now}},
+	} {
+		if _, err := tx.ExecContext(ctx, q.sql, q.args...); err != nil {
+			return "", fmt.Errorf("machine token: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return "", fmt.Errorf("machine token: %w", err)
+	}
+	return secret, nil
+}
+
+// RevokeMachine revokes every token of a machine. ErrNotFound when it has none.
+func (s *Store) RevokeMachine(ctx context.Context, machine string) error {
+	return affected(s.db.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, ms(s.now()), machine))
+}
+
+// FindMachineToken gives the machine of a live token and the token's id.
+func (s *Store) FindMachineToken(ctx context.Context, secret string) (machine, token string, err error) {
+	var stored []byte
+	var used int64
+	h := hash(secret)
+	err = s.db.QueryRowContext(ctx, `SELECT id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0`, h).
+		Scan(&token, &machine, &stored, &used)
+	if err != nil {
+		return "", "", one(err)
+	}
+	if subtle.ConstantTimeCompare(stored, h) != 1 {
+		return "", "", ErrNotFound
+	}
+	return machine, token, s.touch(ctx, token, fromMS(used))
+}
+
+// TokenLive tells whether a token is still good.
+func (s *Store) TokenLive(ctx context.Context, id string) (bool, error) {
+	var n int
+	err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM tokens WHERE id = ? AND revoked = 0`, id).Scan(&n)
+	return n == 1, err
+}

@@ -1,0 +1,261 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"localpc/tunnel/wire"
+)
+
+// maxQueued bounds what one request may have arrived and not yet taken, in
+// bytes of frames. Data frames are bound by credit long before; this is for
+// the others.
+const maxQueued = 32 << 20
+
+// Stream is one request on its way: the frames of its reply, and the chunks of
+// an upload. One goroutine at a time may call Recv, and one Send. Close must
+// be called.
+type Stream struct {
+	m       *machine
+	id      string
+	request wire.Type
+	stop    func() bool // lets go of the context
+
+	mu       sync.Mutex
+	frames   []frame // arrived and not yet taken; guarded by mu
+	queued   int     // bytes of frames; guarded by mu
+	data     int     // bytes of their data; guarded by mu
+	taken    int     // data bytes taken and not yet given back as credit; guarded by mu
+	credit   int     // data bytes that may be sent; guarded by mu
+	ended    error   // what Recv returns after the frames: io.EOF or a *wire.Error; guarded by mu
+	received chan struct{}
+	allowed  chan struct{}
+}
+
+type frame struct {
+	msg  wire.Message
+	size int
+}
+
+// Do sends one request to a machine. When ctx ends before the reply has come
+// whole, the request is cancelled there. The error is a *wire.Error:
+// CodeOffline when the machine is not connected, CodeInvalid when the payload
+// may not be sent.
+func (h *Hub) Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (*Stream, error) {
+	h.mu.Lock()
+	m := h.machines[machine]
+	h.mu.Unlock()
+	if m == nil {
+		return nil, offline()
+	}
+	return m.start(ctx, t, p)
+}
+
+func offline() *wire.Error {
+	return wire.Errorf(wire.CodeOffline, "The computer is not connected to the hub. It has to be switched on, with Local PC Executor running.")
+}
+
+// Call sends a request whose reply is one frame, and waits for it.
+func (h *Hub) Call(ctx context.Context, machine string, t wire.Type, p wire.Payload) (wire.Message, error) {
+	s, err := h.Do(ctx, machine, t, p)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	defer s.Close()
+	return s.Recv()
+}
+
+func (m *machine) start(ctx context.Context, t wire.Type, p wire.Payload) (*Stream, error) {
+	s := &Stream{m: m, id: uuid.NewString(), request: t, credit: wire.InitialCredit,
+		received: make(chan struct{}, 1), allowed: make(chan struct{}, 1)}
+	m.mu.Lock()
+	if m.gone != nil {
+		m.mu.Unlock()
+		return nil, offline()
+	}
+	m.streams[s.id] = s
+	m.mu.Unlock()
+	if err := m.write(wire.Message{Type: t, ID: s.id, Payload: p}); err != nil {
+		m.forget(s.id)
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		s.cancel(wire.Wrap(context.Cause(ctx), wire.CodeCancelled, "The request was cancelled."))
+	})
+	s.mu.Lock()
+	s.stop = stop
+	ended := s.ended != nil
+	s.mu.Unlock()
+	if ended {
+		stop()
+	}
+	return s, nil
+}
+
+// Recv gives the next frame of the reply; the last one is a terminal frame,
+// and io.EOF follows. An ERROR of the machine, and the loss of the connection,
+// are errors: a *wire.Error.
+func (s *Stream) Recv() (wire.Message, error) {
+	for {
+		s.mu.Lock()
+		if len(s.frames) > 0 {
+			f := s.frames[0]
+			s.frames[0] = frame{}
+			s.frames = s.frames[1:]
+			s.queued -= f.size
+			n := dataLen(f.msg.Payload)
+			s.data -= n
+			s.taken += n
+			give := 0
+			// Given back in larger pieces: a sender stalls only when it has less
+			// left than one chunk, and this is at most as much.
+			if s.taken >= wire.InitialCredit/4 && s.ended == nil {
+				give, s.taken = s.taken, 0
+			}
+			s.mu.Unlock()
+			if give > 0 {
+				_ = s.m.write(wire.Message{Type: wire.TypeCredit, ID: s.id, Payload: &wire.Credit{Bytes: give}})
+			}
+			if p, ok := f.msg.Payload.(*wire.ErrorPayload); ok {
+				return wire.Message{}, wire.FromWire(p)
+			}
+			return f.msg, nil
+		}
+		ended := s.ended
+		s.mu.Unlock()
+		if ended != nil {
+			return wire.Message{}, ended
+		}
+		<-s.received
+	}
+}
+
+// Send sends the next chunk of an upload when the machine has room for it.
+// io.EOF means that the request has ended; Recv says how.
+func (s *Stream) Send(c wire.FileChunk) error {
+	for {
+		s.mu.Lock()
+		if s.ended != nil {
+			s.mu.Unlock()
+			return io.EOF
+		}
+		if s.credit >= len(c.Data) {
+			s.credit -= len(c.Data)
+			s.mu.Unlock()
+			return s.m.write(wire.Message{Type: wire.TypeFileChunk, ID: s.id, Payload: &c})
+		}
+		s.mu.Unlock()
+		<-s.allowed
+	}
+}
+
+// Close cancels the request unless its reply has come whole. It is safe to
+// call more than once, and while Recv or Send wait.
+func (s *Stream) Close() {
+	s.cancel(wire.Errorf(wire.CodeCancelled, "The request was cancelled."))
+}
+
+// take puts a frame from the machine in the queue.
+func (s *Stream) take(msg wire.Message, size int) {
+	if c, ok := msg.Payload.(*wire.Credit); ok {
+		s.mu.Lock()
+		s.credit = min(s.credit+c.Bytes, 64<<20)
+		s.mu.Unlock()
+		wake(s.allowed)
+		return
+	}
+	if !wire.Replies(s.request, msg.Type) {
+		s.cancel(wire.Errorf(wire.CodeInternal, "The computer answered something else than was asked."))
+		return
+	}
+	n := dataLen(msg.Payload)
+	s.mu.Lock()
+	if s.ended != nil {
+		s.mu.Unlock()
+		return
+	}
+	if s.data+s.taken+n > wire.InitialCredit || s.queued+size > maxQueued {
+		s.mu.Unlock()
+		s.cancel(wire.Errorf(wire.CodeInternal, "The computer sent more than it was asked for."))
+		return
+	}
+	s.frames = append(s.frames, frame{msg, size})
+	s.queued += size
+	s.data += n
+	last := wire.Terminal(msg.Type)
+	if last {
+		s.ended = io.EOF
+	}
+	s.mu.Unlock()
+	if last {
+		s.m.forget(s.id)
+		s.letGo()
+		wake(s.allowed)
+	}
+	wake(s.received)
+}
+
+// cancel ends the request here and tells the machine. What arrived and was not
+// taken is dropped.
+func (s *Stream) cancel(err *wire.Error) {
+	if !s.fail(err) {
+		return
+	}
+	s.m.forget(s.id)
+	_ = s.m.write(wire.Message{Type: wire.TypeCancel, ID: s.id, Payload: &wire.Empty{}})
+}
+
+// fail ends the request here, if it has not ended.
+func (s *Stream) fail(err *wire.Error) bool {
+	s.mu.Lock()
+	if s.ended != nil {
+		s.mu.Unlock()
+		return false
+	}
+	s.ended = err
+	s.frames, s.queued, s.data = nil, 0, 0
+	s.mu.Unlock()
+	s.letGo()
+	wake(s.received)
+	wake(s.allowed)
+	return true
+}
+
+func (s *Stream) letGo() {
+	s.mu.Lock()
+	stop := s.stop
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func dataLen(p wire.Payload) int {
+	switch d := p.(type) {
+	case *wire.ProcessOutput:
+		return len(d.Data)
+	case *wire.FileChunk:
+		return len(d.Data)
+	}
+	return 0
+}
+
+// asWire gives any error the shape that faces know.
+func asWire(err error) *wire.Error {
+	var e *wire.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return wire.Wrap(err, wire.CodeInternal, "Something went wrong in the hub; its log says what.")
+}

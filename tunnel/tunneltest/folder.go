@@ -1,0 +1,318 @@
+//go:build unix
+
+package tunneltest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"localpc/tunnel"
+	"localpc/tunnel/wire"
+)
+
+// Folder is a machine that does what it is asked in one folder, without jail,
+// container or record: enough for the hub's side of a test, and no more. Ask
+// stands for the person.
+type Folder struct {
+	Dir string
+	// Ask is called before anything is done, with the request's context; its
+	// error is the answer. nil allows everything.
+	Ask func(ctx context.Context, m wire.Message) error
+
+	mu       sync.Mutex
+	sessions map[string]wire.SessionOpen // guarded by mu
+	procs    map[int]*exec.Cmd           // guarded by mu
+}
+
+// Session gives what a session was opened with, if it is open.
+func (f *Folder) Session(id string) (wire.SessionOpen, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.sessions[id]
+	return s, ok
+}
+
+// Sessions are the ids of the open sessions, as HELLO tells them.
+func (f *Folder) Sessions() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := []string{}
+	for id := range f.sessions {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Forget ends a session without a word to the hub.
+func (f *Folder) Forget(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.sessions, id)
+}
+
+// Handle is the machine's tunnel.Handler.
+func (f *Folder) Handle(ctx context.Context, m wire.Message, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	var upload []byte
+	if _, ok := m.Payload.(*wire.FileWrite); ok {
+		for last := false; !last; {
+			c, err := x.Chunk(ctx)
+			if err != nil {
+				return "", nil, err
+			}
+			upload = append(upload, c.Data...)
+			last = c.Last
+		}
+	}
+	if f.Ask != nil {
+		if err := f.Ask(ctx, m); err != nil {
+			return "", nil, err
+		}
+	}
+	switch p := m.Payload.(type) {
+	case *wire.SessionOpen:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.sessions == nil {
+			f.sessions, f.procs = map[string]wire.SessionOpen{}, map[int]*exec.Cmd{}
+		}
+		f.sessions[p.SessionID] = *p
+		return wire.TypeSessionOpened, &wire.SessionOpened{Folder: f.Dir, Mode: "work", TTLSeconds: p.TTLSeconds}, nil
+	case *wire.SessionTTL:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return wire.TypeAck, &wire.Empty{}, nil })
+	case *wire.SessionRef:
+		f.Forget(p.SessionID)
+		return wire.TypeAck, &wire.Empty{}, nil
+	case *wire.ProcessStart:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.run(ctx, p, x) })
+	case *wire.ProcessSignal:
+		f.mu.Lock()
+		cmd := f.procs[p.PID]
+		f.mu.Unlock()
+		if cmd == nil {
+			return "", nil, wire.Errorf(wire.CodePathNotFound, "There is no such process.")
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		return wire.TypeAck, &wire.Empty{}, nil
+	case *wire.FileRead:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.read(ctx, p, x) })
+	case *wire.FileWrite:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) {
+			file := f.path(p.Path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, upload, 0o644)); err != nil {
+				return "", nil, pathError(err, p.Path)
+			}
+			return f.stat(p.Path)
+		})
+	case *wire.FilePath:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.onePath(m.Type, p) })
+	case *wire.FileMove:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) {
+			if err := os.Rename(f.path(p.Src), f.path(p.Dst)); err != nil {
+				return "", nil, pathError(err, p.Src)
+			}
+			return f.stat(p.Dst)
+		})
+	case *wire.FileList:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.list(ctx, p, x) })
+	}
+	return "", nil, wire.Errorf(wire.CodeNotSupported, "This is not done here.")
+}
+
+func (f *Folder) inSession(id string, do func() (wire.Type, wire.Payload, error)) (wire.Type, wire.Payload, error) {
+	if _, ok := f.Session(id); !ok {
+		return "", nil, wire.Errorf(wire.CodeSessionNotOpen, "The session is not open.")
+	}
+	return do()
+}
+
+func (f *Folder) path(p string) string {
+	p = strings.TrimPrefix(strings.TrimPrefix(p, "/home/user"), "~")
+	return filepath.Join(f.Dir, filepath.Clean("/"+p))
+}
+
+func pathError(err error, name string) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wire.Errorf(wire.CodePathNotFound, "There is nothing at %s.", name)
+	case errors.Is(err, fs.ErrExist):
+		return wire.Errorf(wire.CodePathExists, "There is something at %s already.", name)
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR):
+		return wire.Errorf(wire.CodePathKind, "%s is not a file.", name)
+	}
+	return err
+}
+
+func (f *Folder) onePath(t wire.Type, p *wire.FilePath) (wire.Type, wire.Payload, error) {
+	switch t {
+	case wire.TypeFileMkdir:
+		if _, err := os.Lstat(f.path(p.Path)); err == nil {
+			return "", nil, pathError(fs.ErrExist, p.Path)
+		}
+		if err := os.MkdirAll(f.path(p.Path), 0o755); err != nil {
+			return "", nil, pathError(err, p.Path)
+		}
+	case wire.TypeFileDelete:
+		if err := os.RemoveAll(f.path(p.Path)); err != nil {
+			return "", nil, pathError(err, p.Path)
+		}
+		return wire.TypeAck, &wire.Empty{}, nil
+	}
+	return f.stat(p.Path)
+}
+
+func (f *Folder) stat(name string) (wire.Type, wire.Payload, error) {
+	e, err := entry(f.path(name), name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return wire.TypeFileStatResponse, &wire.FileStatResponse{}, nil
+	}
+	if err != nil {
+		return "", nil, pathError(err, name)
+	}
+	return wire.TypeFileStatResponse, &wire.FileStatResponse{Exists: true, Entry: &e}, nil
+}
+
+func entry(file, name string) (wire.Entry, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return wire.Entry{}, err
+	}
+	e := wire.Entry{Name: filepath.Base(name), Path: name, Size: info.Size(), Mode: uint32(info.Mode().Perm()), Owner: "user", Group: "user", MTime: info.ModTime().UnixMilli(), Kind: "other"}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		e.LinkTarget, _ = os.Readlink(file)
+		if target, err := os.Stat(file); err == nil {
+			info = target
+		}
+	}
+	switch {
+	case info.Mode().IsRegular():
+		e.Kind = "file"
+	case info.IsDir():
+		e.Kind = "dir"
+	}
+	return e, nil
+}
+
+func (f *Folder) list(ctx context.Context, p *wire.FileList, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	root := f.path(p.Path)
+	reply := &wire.FileListResponse{Entries: []wire.Entry{}}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || file == root {
+			return err
+		}
+		rel, _ := filepath.Rel(root, file)
+		e, err := entry(file, filepath.Join(p.Path, rel))
+		if err != nil {
+			return err
+		}
+		reply.Entries = append(reply.Entries, e)
+		if d.IsDir() && strings.Count(rel, string(filepath.Separator))+1 >= p.Depth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		return "", nil, pathError(err, p.Path)
+	}
+	if err := x.Send(ctx, wire.TypeFileListResponse, reply); err != nil {
+		return "", nil, err
+	}
+	return wire.TypeAck, &wire.Empty{}, nil
+}
+
+func (f *Folder) read(ctx context.Context, p *wire.FileRead, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	data, err := os.ReadFile(f.path(p.Path))
+	if err != nil {
+		return "", nil, pathError(err, p.Path)
+	}
+	size := int64(len(data))
+	data = data[min(p.Offset, size):]
+	if p.Length != nil {
+		data = data[:min(*p.Length, int64(len(data)))]
+	}
+	if err := x.Send(ctx, wire.TypeFileContents, &wire.FileContents{Size: size, Length: int64(len(data))}); err != nil {
+		return "", nil, err
+	}
+	for len(data) > 0 {
+		n := min(len(data), wire.MaxChunk)
+		if err := x.Send(ctx, wire.TypeFileChunk, &wire.FileChunk{Data: data[:n]}); err != nil {
+			return "", nil, err
+		}
+		data = data[n:]
+	}
+	return wire.TypeAck, &wire.Empty{}, nil
+}
+
+func (f *Folder) run(ctx context.Context, p *wire.ProcessStart, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	cmd := exec.Command(p.Cmd, p.Args...)
+	cmd.Dir = f.path(p.Cwd)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + f.Dir}
+	session, _ := f.Session(p.SessionID)
+	for _, env := range []map[string]string{session.Env, p.Env} {
+		for k, v := range env {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdout, err1 := cmd.StdoutPipe()
+	stderr, err2 := cmd.StderrPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		return "", nil, wire.Wrap(err, wire.CodeInvalid, "The command cannot be started.")
+	}
+	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	pid := cmd.Process.Pid
+	f.mu.Lock()
+	f.procs[pid] = cmd
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.procs, pid)
+		f.mu.Unlock()
+	}()
+	stop := context.AfterFunc(ctx, kill)
+	defer stop()
+	sendErr := x.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: pid})
+	timedOut := make(chan struct{})
+	if p.TimeoutMS > 0 {
+		limit := time.AfterFunc(time.Duration(p.TimeoutMS)*time.Millisecond, func() { close(timedOut); kill() })
+		defer limit.Stop()
+	}
+	var wg sync.WaitGroup
+	for name, r := range map[string]io.Reader{"stdout": stdout, "stderr": stderr} {
+		wg.Go(func() {
+			buf := make([]byte, 32<<10)
+			for {
+				n, err := r.Read(buf)
+				if n > 0 && x.Send(ctx, wire.TypeProcessOutput, &wire.ProcessOutput{Stream: name, Data: buf[:n]}) != nil {
+					kill()
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	_ = cmd.Wait()
+	if sendErr != nil || ctx.Err() != nil {
+		return "", nil, wire.Errorf(wire.CodeStopped, "The command was stopped.")
+	}
+	exited := &wire.ProcessExited{ExitCode: cmd.ProcessState.ExitCode()}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		exited.Signal = ws.Signal().String()
+	}
+	select {
+	case <-timedOut:
+		exited.TimedOut = true
+	default:
+	}
+	return wire.TypeProcessExited, exited, nil
+}
