@@ -59,7 +59,7 @@ type Desktop struct {
 	// Home is HOME in the desktop, RunDir XDG_RUNTIME_DIR.
 	Home, RunDir string
 	// Artifacts is where pictures and logs are kept: a folder per test under
-	// $LOCALPC_ARTIFACTS, or a temporary one.
+	// $LOCALPC_ARTIFACTS, or a temporary one that stays if the test fails.
 	Artifacts string
 	// Outer and Inner are the X displays, such as ":101".
 	Outer, Inner string
@@ -143,7 +143,14 @@ func artifacts(t testing.TB) string {
 	t.Helper()
 	base := os.Getenv("LOCALPC_ARTIFACTS")
 	if base == "" {
-		return t.TempDir()
+		dir, err := os.MkdirTemp("", "localpc-artifacts-")
+		must(t, err)
+		t.Cleanup(func() {
+			if !t.Failed() {
+				os.RemoveAll(dir)
+			}
+		})
+		return dir
 	}
 	name := strings.Map(func(r rune) rune {
 		if r == '/' || r == ' ' || r == ':' {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jezek/xgb"
@@ -32,10 +33,12 @@ type Window struct {
 	Override bool
 }
 
-// connect opens a connection to a display. The X library's own chatter about
-// closed connections goes nowhere.
+// quiet sends the X library's chatter about closed connections nowhere.
+var quiet = sync.OnceFunc(func() { xgb.Logger = log.New(io.Discard, "", 0) })
+
+// connect opens a connection to a display.
 func connect(display string) (*xgb.Conn, error) {
-	xgb.Logger = log.New(io.Discard, "", 0)
+	quiet()
 	return xgb.NewConnDisplay(display)
 }
 

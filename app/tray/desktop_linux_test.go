@@ -119,6 +119,10 @@ func TestStatesInThePanel(t *testing.T) {
 				}
 				all[string(icon)] = state
 			}
+			p.update(snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 2})
+			menu := d.OpenTrayMenu()
+			menu.WaitText(soon, "2 waiting: show")
+			d.Screenshot("menu")
 		})
 	}
 }
