@@ -51,8 +51,11 @@ type Options struct {
 	// random between zero and the smaller of max and base × 2^n. 0 means 1 s
 	// and 60 s.
 	BackoffBase, BackoffMax time.Duration
-	TLS                     *tls.Config
-	Log                     *slog.Logger
+	// Heartbeat is the time between pings, and PongTimeout the silence after
+	// one that ends the connection. 0 means wire's.
+	Heartbeat, PongTimeout time.Duration
+	TLS                    *tls.Config
+	Log                    *slog.Logger
 }
 
 // Phase of the connection.
@@ -138,6 +141,12 @@ func New(o Options) (*Client, error) {
 	}
 	if o.BackoffMax == 0 {
 		o.BackoffMax = time.Minute
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = wire.Heartbeat
+	}
+	if o.PongTimeout == 0 {
+		o.PongTimeout = wire.PongTimeout
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()

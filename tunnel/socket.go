@@ -45,14 +45,17 @@ func newSocket(c *Client, conn *websocket.Conn) *socket {
 func (s *socket) greet(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
 	defer stop()
-	s.conn.SetReadLimit(wire.MaxFrame)
 	hello := s.c.o.Hello()
 	id := uuid.NewString()
 	if err := s.write(wire.Message{Type: wire.TypeHello, ID: id, Payload: &hello}); err != nil {
 		return err
 	}
 	_ = s.conn.SetReadDeadline(time.Now().Add(wire.HelloTimeout))
-	_, data, err := s.conn.ReadMessage()
+	_, r, err := s.conn.NextReader()
+	if err != nil {
+		return fmt.Errorf("wait for HELLO_ACK: %w", err)
+	}
+	data, err := wire.ReadFrame(r, wire.MaxHello)
 	if err != nil {
 		return fmt.Errorf("wait for HELLO_ACK: %w", err)
 	}
@@ -92,7 +95,7 @@ func (s *socket) serve(ctx context.Context) error {
 	})
 	defer stop()
 	alive := func(string) error {
-		return s.conn.SetReadDeadline(time.Now().Add(wire.Heartbeat + wire.PongTimeout))
+		return s.conn.SetReadDeadline(time.Now().Add(s.c.o.Heartbeat + s.c.o.PongTimeout))
 	}
 	_ = alive("")
 	s.conn.SetPongHandler(alive)
@@ -117,11 +120,20 @@ func (s *socket) serve(ctx context.Context) error {
 
 func (s *socket) read(ctx context.Context, alive func(string) error) error {
 	for {
-		kind, data, err := s.conn.ReadMessage()
+		kind, r, err := s.conn.NextReader()
+		var data []byte
+		if err == nil {
+			data, err = wire.ReadFrame(r, wire.MaxFrame)
+		}
+		var frame *wire.FrameError
+		if errors.As(err, &frame) {
+			s.c.o.Log.Warn("Frame dropped", "reason", frame.Reason)
+			continue
+		}
 		if err != nil {
 			var ne net.Error
 			if errors.As(err, &ne) && ne.Timeout() {
-				return fmt.Errorf("nothing heard for %s: %w", wire.Heartbeat+wire.PongTimeout, err)
+				return fmt.Errorf("nothing heard for %s: %w", s.c.o.Heartbeat+s.c.o.PongTimeout, err)
 			}
 			return err
 		}
@@ -244,7 +256,7 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 // beat pings, and sends STATUS at 30 s intervals.
 func (s *socket) beat(ctx context.Context) {
 	defer s.wg.Done()
-	ping, status := time.NewTicker(wire.Heartbeat), time.NewTicker(30*time.Second)
+	ping, status := time.NewTicker(s.c.o.Heartbeat), time.NewTicker(30*time.Second)
 	defer ping.Stop()
 	defer status.Stop()
 	for {
