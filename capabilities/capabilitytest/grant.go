@@ -2,7 +2,7 @@ package capabilitytest
 
 import (
 	"context"
-	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -91,7 +91,7 @@ func Request(s *capabilities.Session, capability string, d capabilities.Descript
 	return consent.Request{
 		ID: consent.NewID(), Hub: hub, HubName: "This computer", Principal: p,
 		Session: s.ID, Mode: s.Mode, Folder: s.Folder, Capability: capability, Action: d.Action,
-		Title: d.Title, Sentence: fmt.Sprintf(d.Sentence, p.Name), Exact: d.Exact, Details: d.Details,
+		Title: d.Title, Sentence: strings.Replace(d.Sentence, "%s", p.Name, 1), Exact: d.Exact, Details: d.Details,
 		Effects: d.Effects, Risk: d.Risk,
 		Digest: consent.DigestOf(d.Payload), Fingerprint: d.Fingerprint,
 		Containable: d.Containable, FullOffered: d.FullOffered,

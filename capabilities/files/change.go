@@ -1,0 +1,190 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// makeParents makes the folders that are missing above p. It returns those it
+// made, the deepest last.
+func (j *jail) makeParents(p place) ([]place, error) {
+	if p.missing < 2 {
+		return nil, nil
+	}
+	parent := place{base: p.base, rel: p.dir(), missing: p.missing - 1}
+	return j.makeDirs(parent)
+}
+
+// makeDirs makes p, which is a folder to be, with what is missing above it.
+func (j *jail) makeDirs(p place) (made []place, err error) {
+	if p.missing > 1 {
+		if made, err = j.makeDirs(place{base: p.base, rel: p.dir(), missing: p.missing - 1}); err != nil {
+			return made, err
+		}
+	}
+	err = p.base.root.Mkdir(p.rel, 0o777) // less the umask
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return made, nil // somebody else was quicker
+	case err != nil:
+		return made, err
+	}
+	if n, err := p.base.lstat(p.rel); err == nil {
+		j.session.Made.Add(p.key(), n.id)
+	}
+	return append(made, place{base: p.base, rel: p.rel}), nil
+}
+
+// unmake removes folders again that turned out to be for nothing, as far as
+// they are empty.
+func (j *jail) unmake(made []place) {
+	for i := len(made) - 1; i >= 0; i-- {
+		if made[i].base.root.Remove(made[i].rel) == nil {
+			j.session.Made.Forget(made[i].key())
+		}
+	}
+}
+
+// mkdirOp is FILE_MKDIR: a folder, with those above it.
+type mkdirOp struct {
+	request
+	p     *wire.FilePath
+	asked asked
+	place place
+}
+
+func (o *mkdirOp) look(context.Context) (capabilities.Description, error) {
+	var err error
+	if o.asked, o.place, err = o.j.at(o.p.Path, true); err != nil {
+		return capabilities.Description{}, err
+	}
+	p := o.place
+	switch {
+	case p.isDir():
+		return capabilities.Description{}, wire.Errorf(wire.CodePathExists, "The folder %s exists already.", shown(o.p.Path))
+	case p.exists():
+		return capabilities.Description{}, wire.Errorf(wire.CodePathKind, "%s exists already, and is not a folder.", shown(o.p.Path))
+	}
+	if err := o.j.mayWrite(p); err != nil {
+		return capabilities.Description{}, fileError(err, o.p.Path)
+	}
+	d := changes("mkdir", "Make the folder "+named(p), "%s wants to make the folder "+named(p), exact(o.asked, p), p.key(), consent.RiskLow)
+	d.Effects = []consent.Effect{{Kind: consent.EffectCreate, Text: "makes " + count(p.missing, "folder", "folders", false), Count: p.missing}}
+	d.Payload = payload{Type: wire.TypeFileMkdir, Path: o.p.Path}
+	d.Fingerprint = p.print()
+	return d, nil
+}
+
+func (o *mkdirOp) run(context.Context, capabilities.Output) (capabilities.Result, error) {
+	made, err := o.j.makeDirs(o.place)
+	if err != nil {
+		o.j.unmake(made)
+		return capabilities.Result{}, fileError(err, o.p.Path)
+	}
+	if len(made) == 0 {
+		return capabilities.Result{}, wire.Errorf(wire.CodePathExists, "%s exists already.", shown(o.p.Path))
+	}
+	p := o.place
+	p.missing = 0
+	if p.node, err = p.base.lstat(p.rel); err != nil {
+		return capabilities.Result{}, fileError(err, o.p.Path)
+	}
+	e := o.entry(o.asked, p, o.asked.reply(p))
+	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
+		Outcome: count(len(made), "folder", "folders", false) + " made"}, nil
+}
+
+// deleteOp is FILE_DELETE: what is at a name, with all below it; a link itself
+// and not what it leads to. Nothing there is no error.
+type deleteOp struct {
+	request
+	p     *wire.FilePath
+	place place
+	none  bool
+	names []string
+}
+
+func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
+	a, p, err := o.j.at(o.p.Path, false)
+	if errors.Is(err, errNotFolder) {
+		o.none, err = true, nil
+		p = place{base: a.base, rel: path.Join(a.rest...), missing: 1}
+	}
+	if err != nil {
+		return capabilities.Description{}, err
+	}
+	o.place, o.none = p, o.none || !p.exists()
+	if p.isRoot() {
+		return capabilities.Description{}, wire.Errorf(wire.CodeInvalid, "The session's own folder cannot be deleted. Delete what is in it instead.")
+	}
+	sentence := "%s wants to delete " + named(p)
+	var d capabilities.Description
+	if o.none {
+		// Nothing will happen, so there is nothing to be asked about.
+		d = looksOnly("delete", "Delete "+named(p), sentence, exact(a, p), p)
+		d.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "finds nothing to delete"}}
+		d.Fingerprint = p.key() + "\x00nothing"
+	} else {
+		if err := o.mayDelete(); err != nil {
+			return capabilities.Description{}, fileError(err, o.p.Path)
+		}
+		t := o.j.count(ctx, p, nil)
+		risk := consent.RiskHigh
+		if t.own {
+			risk = consent.RiskLow
+		} else {
+			o.names = t.startup
+			if name := o.j.startupName(p); name != "" && len(o.names) == 0 {
+				o.names = []string{name}
+			}
+		}
+		if p.isDir() || t.bytes > 0 {
+			sentence += " (" + t.words() + ")"
+		}
+		d = changes("delete", "Delete "+named(p), sentence, exact(a, p), p.key(), risk)
+		d.Effects = []consent.Effect{{Kind: consent.EffectDelete, Text: "deletes " + t.words() + "; cannot be undone", Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own}}
+		if len(o.names) > 0 {
+			d.Effects = append(d.Effects, runsElsewhere(o.names))
+		}
+		d.Fingerprint = fmt.Sprintf("%s\x00%d:%d %v %s", p.key(), p.node.id.Dev, p.node.id.Ino, p.node.mode, t.print())
+		if !p.isDir() {
+			d.Fingerprint = p.print() + "\x00" + t.print()
+		}
+	}
+	d.Payload = payload{Type: wire.TypeFileDelete, Path: o.p.Path}
+	return d, nil
+}
+
+func (o *deleteOp) mayDelete() error {
+	return o.j.mayWrite(place{base: o.place.base, rel: o.place.dir()})
+}
+
+func (o *deleteOp) run(ctx context.Context, _ capabilities.Output) (capabilities.Result, error) {
+	res := capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "nothing was there"}
+	if o.none {
+		return res, nil
+	}
+	parent, err := o.place.base.root.OpenRoot(o.place.dir())
+	if err != nil {
+		return res, fileError(err, o.p.Path)
+	}
+	defer parent.Close()
+	var n removed
+	err = removeTree(ctx, parent, o.place.name(), &n)
+	if err != nil {
+		res.Outcome = n.words() + " deleted, the rest was left"
+		return res, fileError(err, o.p.Path)
+	}
+	o.j.session.Made.ForgetTree(o.place.key())
+	res.Outcome, res.Notes = n.words()+" deleted", startupNotes(o.names)
+	return res, nil
+}
+
+func (n removed) words() string { return tally{files: n.files, dirs: n.dirs}.words() }

@@ -1,0 +1,72 @@
+package files
+
+import (
+	"fmt"
+
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// payload is what a digest is made of: everything that decides what runs. One
+// shape for all requests, so that no two kinds can have the same digest.
+type payload struct {
+	Type   wire.Type `json:"type"`
+	Path   string    `json:"path"`
+	Dst    string    `json:"dst,omitempty"`
+	Offset int64     `json:"offset,omitempty"`
+	Length *int64    `json:"length,omitempty"`
+	Depth  int       `json:"depth,omitempty"`
+	Size   int64     `json:"size,omitempty"`
+	SHA256 string    `json:"sha256,omitempty"`
+}
+
+// print is where a name leads and what is there, for fingerprints.
+func (p place) print() string {
+	s := p.key() + "\x00"
+	if !p.exists() {
+		return s + fmt.Sprintf("missing %d", p.missing)
+	}
+	return s + p.node.print()
+}
+
+// looksOnly describes a request that changes nothing.
+func looksOnly(action, title, sentence, text string, p place) capabilities.Description {
+	return capabilities.Description{
+		Action: action, Title: title, Sentence: sentence, Exact: text, Risk: consent.RiskLow,
+		Rule:   capabilities.RuleParts{Exact: p.key()},
+		Scopes: []consent.Scope{consent.Session, consent.Minutes15, consent.Always},
+	}
+}
+
+// changes describes a request that changes something. "always" is not offered
+// for high risk.
+func changes(action, title, sentence, text, rule string, risk consent.Risk) capabilities.Description {
+	d := capabilities.Description{
+		Action: action, Title: title, Sentence: sentence, Exact: text, Risk: risk,
+		Rule:   capabilities.RuleParts{Exact: rule},
+		Scopes: []consent.Scope{consent.Session, consent.Minutes15},
+	}
+	if risk < consent.RiskHigh {
+		d.Scopes = append(d.Scopes, consent.Always)
+	}
+	return d
+}
+
+// runsElsewhere is the effect of changing names that other programs run.
+func runsElsewhere(names []string) consent.Effect {
+	text := short(names[0]) + " is run by other programs"
+	if n := len(names); n > 1 {
+		text = fmt.Sprintf("%s and %d more names are run by other programs", short(names[0]), n-1)
+	}
+	return consent.Effect{Kind: consent.EffectStartup, Text: text, Count: len(names)}
+}
+
+// startupNotes are sentences for the log.
+func startupNotes(names []string) []string {
+	var notes []string
+	for _, n := range names {
+		notes = append(notes, "changed "+shown(n)+", which other programs run")
+	}
+	return notes
+}

@@ -1,0 +1,165 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// moveOp is FILE_MOVE: one rename. A file takes the place of a file, a folder
+// that of an empty one; folders above the new name are made. Links move as
+// they are. Between file systems it is a copy, a rename and a delete.
+type moveOp struct {
+	request
+	p        *wire.FileMove
+	to       asked
+	src, dst place
+	same     bool // both names are one place
+	names    []string
+}
+
+func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
+	from, src, err := o.j.at(o.p.Src, false)
+	if err != nil {
+		return capabilities.Description{}, err
+	}
+	if !src.exists() {
+		return capabilities.Description{}, notFound(o.p.Src)
+	}
+	to, dst, err := o.j.at(o.p.Dst, false)
+	if err != nil {
+		return capabilities.Description{}, err
+	}
+	o.src, o.dst, o.to = src, dst, to
+	if err := o.fits(); err != nil {
+		return capabilities.Description{}, err
+	}
+	t := o.j.count(ctx, src, &dst)
+	o.names = t.startup
+	for _, p := range []place{src, dst} {
+		if name := o.j.startupName(p); name != "" && len(o.names) == 0 {
+			o.names = []string{name}
+		}
+	}
+	risk := consent.RiskLow
+	if !t.own {
+		risk = consent.RiskNormal
+	}
+	effects := []consent.Effect{{Kind: consent.EffectMove, Text: "moves " + t.words(), Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own}}
+	if dst.exists() && !o.same {
+		own := o.j.own(dst, dst.node)
+		effects = append(effects, consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces " + named(dst) + "; cannot be undone", Count: 1, Bytes: max(dst.node.size, 0), Own: own})
+		if !own {
+			risk = consent.RiskHigh
+		}
+	}
+	if len(o.names) > 0 {
+		effects, risk = append(effects, runsElsewhere(o.names)), consent.RiskHigh
+	}
+	d := changes("move", "Move "+named(src)+" to "+named(dst), fmt.Sprintf("%%s wants to move %s to %s", named(src), named(dst)),
+		exact(from, src)+"\nto\n"+exact(to, dst), src.key()+" → "+dst.key(), risk)
+	d.Effects = effects
+	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst}
+	d.Fingerprint = fmt.Sprintf("%s\x00%d:%d\x00%s\x00%s\x00%q", src.key(), src.node.id.Dev, src.node.id.Ino, t.print(), dst.print(), o.names)
+	return d, nil
+}
+
+// fits refuses what a rename would refuse, before anybody is asked.
+func (o *moveOp) fits() error {
+	src, dst := o.src, o.dst
+	o.same = src.base == dst.base && src.rel == dst.rel
+	switch {
+	case src.isRoot() || dst.isRoot():
+		return wire.Errorf(wire.CodeInvalid, "The session's own folder can be neither moved nor replaced.")
+	case src.base == dst.base && strings.HasPrefix(dst.rel, src.rel+"/"):
+		return wire.Errorf(wire.CodeInvalid, "%s cannot be moved into itself.", shown(o.p.Src))
+	case dst.isDir() && !src.isDir():
+		return wire.Errorf(wire.CodePathKind, "%s is a folder, and a file cannot take its place.", shown(o.p.Dst))
+	case dst.exists() && !dst.isDir() && src.isDir():
+		return wire.Errorf(wire.CodePathKind, "%s is not a folder, and a folder cannot take its place.", shown(o.p.Dst))
+	}
+	if dst.isDir() && !o.same {
+		err := eachEntry(dst.base.root, dst.rel, func(*os.File, string) error { return fs.ErrExist })
+		if errors.Is(err, fs.ErrExist) {
+			return wire.Errorf(wire.CodePathNotEmpty, "The folder %s is not empty, so nothing can take its place.", shown(o.p.Dst))
+		}
+	}
+	if err := o.j.mayWrite(place{base: src.base, rel: src.dir()}); err != nil {
+		return fileError(err, o.p.Src)
+	}
+	above := place{base: dst.base, rel: dst.dir(), missing: max(dst.missing-1, 0)}
+	return fileError(o.j.mayWrite(above), o.p.Dst)
+}
+
+func (o *moveOp) run(ctx context.Context, _ capabilities.Output) (capabilities.Result, error) {
+	if !o.same {
+		made, err := o.j.makeParents(o.dst)
+		if err == nil {
+			err = o.move(ctx)
+		}
+		if err != nil {
+			o.j.unmake(made)
+			if errors.Is(err, consent.ErrChanged) || ctx.Err() != nil {
+				return capabilities.Result{}, err
+			}
+			return capabilities.Result{}, fileError(err, o.p.Dst)
+		}
+	}
+	p := o.dst
+	p.missing = 0
+	var err error
+	if p.node, err = p.base.lstat(p.rel); err != nil {
+		return capabilities.Result{}, fileError(err, o.p.Dst)
+	}
+	e := o.entry(o.to, p, o.to.reply(p))
+	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
+		Outcome: "moved", Notes: startupNotes(o.names)}, nil
+}
+
+func (o *moveOp) move(ctx context.Context) error {
+	from, err := o.src.base.root.OpenRoot(o.src.dir())
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := o.dst.base.root.OpenRoot(o.dst.dir())
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	err = o.place(from, o.src.name(), to)
+	if errors.Is(err, syscall.EXDEV) {
+		return o.across(ctx, from, to)
+	}
+	if err != nil {
+		return err
+	}
+	o.j.session.Made.Move(o.src.key(), o.dst.key())
+	// Two names of one file: the system takes the rename for done, and leaves
+	// the first.
+	if o.dst.exists() && o.dst.node.id.Same(o.src.node.id) && folded(o.src.rel) != folded(o.dst.rel) {
+		return from.Remove(o.src.name())
+	}
+	return nil
+}
+
+// place renames name in from to the new name.
+func (o *moveOp) place(from *os.Root, name string, to *os.Root) error {
+	if o.dst.exists() {
+		return rename(from, name, to, o.dst.name())
+	}
+	if err := renameNew(from, name, to, o.dst.name()); errors.Is(err, fs.ErrExist) {
+		return consent.ErrChanged
+	} else if err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package files
+
+import (
+	"fmt"
+	"io/fs"
+	"time"
+
+	"localpc/capabilities"
+)
+
+// node is what a file system says of one name, links not followed.
+type node struct {
+	id       capabilities.FileID
+	mode     fs.FileMode
+	size     int64
+	mtime    time.Time
+	links    uint64
+	uid, gid int
+}
+
+// perm is the permission bits with set-user-id, set-group-id and sticky where
+// Unix has them, 0..07777.
+func (n node) perm() uint32 {
+	p := uint32(n.mode.Perm())
+	for bit, value := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+		if n.mode&bit != 0 {
+			p |= value
+		}
+	}
+	return p
+}
+
+// print tells one state of a file from another, for fingerprints.
+func (n node) print() string {
+	return fmt.Sprintf("%d:%d %v %d %d %d", n.id.Dev, n.id.Ino, n.mode, n.links, n.size, n.mtime.UnixNano())
+}
+
+// same tells whether o is still the file that n was, unchanged.
+func (n node) same(o node) bool { return n.id.Same(o.id) && n.print() == o.print() }

@@ -1,0 +1,157 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"localpc/capabilities"
+)
+
+// openFlags: a pipe or a device that was put in a file's place must neither
+// block nor become a controlling terminal.
+const openFlags = unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_NOCTTY
+
+// handle opens a directory as a place to work in. It needs no right to list it.
+func handle(root *os.Root, dir string) (*os.File, error) {
+	return root.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+}
+
+// lstat says what is at rel.
+func (b *base) lstat(rel string) (node, error) {
+	dir, err := handle(b.root, path.Dir(rel))
+	if err != nil {
+		return node{}, err
+	}
+	defer dir.Close()
+	if rel == "." {
+		return lstatFile(dir)
+	}
+	return lstatIn(dir, path.Base(rel))
+}
+
+// lstatIn says what name is in dir.
+func lstatIn(dir *os.File, name string) (node, error) {
+	return statx(dir, name, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// lstatFile says what f is.
+func lstatFile(f *os.File) (node, error) { return statx(f, "", unix.AT_EMPTY_PATH) }
+
+func statx(f *os.File, name string, flags int) (node, error) {
+	var st unix.Statx_t
+	err := retry(func() error {
+		return unix.Statx(int(f.Fd()), name, flags|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
+	})
+	if err != nil {
+		return node{}, &fs.PathError{Op: "statx", Path: name, Err: err}
+	}
+	n := node{
+		id:    capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino},
+		size:  int64(st.Size),
+		mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
+		links: uint64(st.Nlink),
+		uid:   int(st.Uid),
+		gid:   int(st.Gid),
+		mode:  fs.FileMode(st.Mode & 0o777),
+	}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		n.id.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	for bit, value := range map[uint16]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
+		if st.Mode&bit != 0 {
+			n.mode |= value
+		}
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		n.mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		n.mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		n.mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		n.mode |= fs.ModeSocket
+	case unix.S_IFCHR:
+		n.mode |= fs.ModeDevice | fs.ModeCharDevice
+	case unix.S_IFBLK:
+		n.mode |= fs.ModeDevice
+	default:
+		n.mode |= fs.ModeIrregular
+	}
+	return n, nil
+}
+
+// writable asks the system whether this process may write what is at name in
+// dir, without opening it.
+func writable(dir *os.File, name string) error {
+	return retry(func() error {
+		return unix.Faccessat(int(dir.Fd()), name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
+// rename moves a name between two directories, replacing what is there.
+func rename(from *os.Root, old string, to *os.Root, name string) error {
+	return renameWith(from, old, to, name, 0)
+}
+
+// renameNew moves a name to one that must not exist yet (fs.ErrExist).
+func renameNew(from *os.Root, old string, to *os.Root, name string) error {
+	err := renameWith(from, old, to, name, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		// A file system without this flag; the moment between is accepted.
+		if _, err := to.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return fs.ErrExist
+		}
+		return rename(from, old, to, name)
+	}
+	return err
+}
+
+func renameWith(from *os.Root, old string, to *os.Root, name string, flags uint) error {
+	a, err := handle(from, ".")
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := handle(to, ".")
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return retry(func() error { return unix.Renameat2(int(a.Fd()), old, int(b.Fd()), name, flags) })
+}
+
+// copyAttributes copies the extended attributes, access lists among them, as
+// far as the system lets it.
+func copyAttributes(from, to *os.File) {
+	names := make([]byte, 64<<10)
+	n, err := unix.Flistxattr(int(from.Fd()), names)
+	if err != nil {
+		return
+	}
+	value := make([]byte, 64<<10)
+	for start, i := 0, 0; i < n; i++ {
+		if names[i] != 0 {
+			continue
+		}
+		name := string(names[start:i])
+		start = i + 1
+		if size, err := unix.Fgetxattr(int(from.Fd()), name, value); err == nil {
+			_ = unix.Fsetxattr(int(to.Fd()), name, value[:size], 0)
+		}
+	}
+}
+
+func retry(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,63 @@
+//go:build !linux
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"localpc/capabilities"
+)
+
+const openFlags = syscall.O_NONBLOCK
+
+func handle(root *os.Root, dir string) (*os.File, error) { return root.Open(dir) }
+
+func (b *base) lstat(rel string) (node, error) {
+	fi, err := b.root.Lstat(rel)
+	if err != nil {
+		return node{}, err
+	}
+	return fromInfo(fi), nil
+}
+
+func lstatIn(dir *os.File, name string) (node, error) {
+	fi, err := os.Lstat(filepath.Join(dir.Name(), name))
+	if err != nil {
+		return node{}, err
+	}
+	return fromInfo(fi), nil
+}
+
+func lstatFile(f *os.File) (node, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return node{}, err
+	}
+	return fromInfo(fi), nil
+}
+
+// fromInfo knows no number of links and no owner here, so a file counts as
+// having one, and as this process's.
+func fromInfo(fi fs.FileInfo) node {
+	id, _ := capabilities.FileIDOf(fi)
+	return node{id: id, mode: fi.Mode(), size: fi.Size(), mtime: fi.ModTime(), links: 1, uid: os.Geteuid(), gid: os.Getegid()}
+}
+
+func writable(*os.File, string) error { return nil }
+
+func rename(from *os.Root, old string, to *os.Root, name string) error {
+	return os.Rename(filepath.Join(from.Name(), old), filepath.Join(to.Name(), name))
+}
+
+func renameNew(from *os.Root, old string, to *os.Root, name string) error {
+	if _, err := to.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return fs.ErrExist
+	}
+	return rename(from, old, to, name)
+}
+
+func copyAttributes(from, to *os.File) {}

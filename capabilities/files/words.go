@@ -1,0 +1,92 @@
+package files
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"localpc/consent"
+)
+
+// size is a number of bytes as people say it.
+func size(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1000:
+		return strconv.FormatInt(n, 10) + " bytes"
+	}
+	v := float64(n)
+	for _, unit := range []string{"kB", "MB", "GB"} {
+		v /= 1000
+		if v < 9.95 {
+			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
+		}
+		if v < 999.5 || unit == "GB" {
+			return strconv.FormatFloat(v, 'f', 0, 64) + " " + unit
+		}
+	}
+	return ""
+}
+
+// count is "3 files", with "more than" where it was not counted to the end.
+func count(n int, one, many string, more bool) string {
+	s := strconv.Itoa(n) + " " + many
+	if n == 1 && !more {
+		s = "1 " + one
+	}
+	if more {
+		return "more than " + s
+	}
+	return s
+}
+
+// maxShort is how long a path may be in a sentence, in letters.
+const maxShort = 60
+
+// short is a path for a title: the end of it when it is long.
+func short(p string) string {
+	p = consent.Visible(p, false)
+	if n := utf8.RuneCountInString(p); n > maxShort {
+		r := []rune(p)
+		return "…" + string(r[n-maxShort+1:])
+	}
+	return p
+}
+
+// named is a place in a sentence.
+func named(p place) string {
+	if p.isRoot() && !p.base.tmp {
+		return "the folder"
+	}
+	return short(p.key())
+}
+
+// exact is the text of a card for a name: as it was asked for, and where it
+// leads when that is somewhere else.
+func exact(a asked, p place) string {
+	if strings.TrimSuffix(a.reply(p), "/") == a.in(p.base, p.rel) {
+		return a.text
+	}
+	return fmt.Sprintf("%s\nwhich leads to %s", a.text, a.in(p.base, p.rel))
+}
+
+// head is the beginning of an upload where it is text, for the card.
+func head(b []byte, whole int64) string {
+	if len(b) == 0 {
+		return "(empty)"
+	}
+	text := b
+	for cut := 0; cut < utf8.UTFMax && !utf8.Valid(text) && int64(len(b)) < whole; cut++ {
+		// The end of what was kept may stand in the middle of a letter.
+		text = text[:len(text)-1]
+	}
+	if !utf8.Valid(text) || strings.ContainsRune(string(text), 0) {
+		return "(" + size(whole) + " that are not text)"
+	}
+	if int64(len(text)) < whole {
+		return string(text) + "\n… " + size(whole) + " in all"
+	}
+	return string(text)
+}

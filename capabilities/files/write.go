@@ -1,0 +1,298 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// writeOp is FILE_WRITE: the upload takes the place of a file as a whole, or
+// makes one, with the folders above it.
+type writeOp struct {
+	request
+	p     *wire.FileWrite
+	up    *capabilities.Upload
+	asked asked
+	place place
+	own   bool
+	names []string // start-up names it changes
+}
+
+func (o *writeOp) look(context.Context) (capabilities.Description, error) {
+	if o.up == nil {
+		return capabilities.Description{}, errors.New("files: a write without an upload")
+	}
+	var err error
+	if o.asked, o.place, err = o.j.at(o.p.Path, true); err != nil {
+		return capabilities.Description{}, err
+	}
+	p := o.place
+	if p.exists() && !p.regular() {
+		return capabilities.Description{}, notRegular(o.p.Path, p.node)
+	}
+	if err := o.j.mayWrite(p); err != nil {
+		return capabilities.Description{}, fileError(err, o.p.Path)
+	}
+	if name := o.j.startupName(p); name != "" {
+		o.names = []string{name}
+	}
+	o.own = p.exists() && o.j.own(p, p.node)
+
+	verb, effect, risk := "create", consent.Effect{Kind: consent.EffectCreate, Text: "makes 1 file, " + size(o.up.Size)}, consent.RiskLow
+	if p.exists() {
+		verb = "replace"
+		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + size(p.node.size) + "; cannot be undone", Own: o.own}
+		if !o.own {
+			risk = consent.RiskNormal
+		}
+	}
+	effect.Count, effect.Bytes = 1, o.up.Size
+	effects := []consent.Effect{effect}
+	if len(o.names) > 0 {
+		effects, risk = append(effects, runsElsewhere(o.names)), consent.RiskHigh
+	}
+	d := changes("write", "Write "+named(p), fmt.Sprintf("%%s wants to %s %s (%s)", verb, named(p), size(o.up.Size)),
+		exact(o.asked, p)+"\n\n"+head(o.up.Head, o.up.Size), p.key(), risk)
+	d.Effects = effects
+	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256}
+	d.Fingerprint = fmt.Sprintf("%s\x00own=%v startup=%q", p.print(), o.own, o.names)
+	if p.missing > 1 {
+		d.Details = append(d.Details, "Makes "+count(p.missing-1, "folder", "folders", false)+" above it.")
+	}
+	return d, nil
+}
+
+// mayWrite asks the system, so that nobody is asked about what cannot be done.
+func (j *jail) mayWrite(p place) error {
+	there := p
+	for there.missing > 0 {
+		there = place{base: p.base, rel: there.dir(), missing: there.missing - 1}
+	}
+	dir, err := handle(p.base.root, there.dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return writable(dir, there.name())
+}
+
+func (o *writeOp) run(ctx context.Context, _ capabilities.Output) (capabilities.Result, error) {
+	spool, err := os.Open(o.up.Path)
+	if err != nil {
+		return capabilities.Result{}, err
+	}
+	defer spool.Close()
+	made, err := o.j.makeParents(o.place)
+	if err == nil {
+		err = o.put(ctx, spool)
+	}
+	if err != nil {
+		o.j.unmake(made)
+		if errors.Is(err, consent.ErrChanged) || ctx.Err() != nil {
+			return capabilities.Result{}, err
+		}
+		return capabilities.Result{}, fileError(err, o.p.Path)
+	}
+	p := o.place
+	p.missing = 0
+	if p.node, err = p.base.lstat(p.rel); err != nil {
+		return capabilities.Result{}, fileError(err, o.p.Path)
+	}
+	if o.own || !o.place.exists() {
+		o.j.session.Made.Add(p.key(), p.node.id)
+	} else {
+		o.j.session.Made.Forget(p.key())
+	}
+	// The entry is of the name that was asked for, which may be a link.
+	q := p
+	if _, named, err := o.j.at(o.p.Path, false); err == nil && named.exists() {
+		q = named
+	}
+	e := o.entry(o.asked, q, o.asked.reply(p))
+	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
+		Outcome: size(o.up.Size) + " written", Received: o.up.Size, Notes: startupNotes(o.names)}, nil
+}
+
+// put writes the file: beside its place, and then into it by one rename; or in
+// place where a rename would lose its other names or its owner.
+func (o *writeOp) put(ctx context.Context, spool *os.File) error {
+	parent, err := o.place.base.root.OpenRoot(o.place.dir())
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if o.place.exists() && o.place.node.links > 1 {
+		return o.inPlace(ctx, parent, spool)
+	}
+	err = o.beside(ctx, parent, spool)
+	if errors.Is(err, errKeepsNot) {
+		return o.inPlace(ctx, parent, spool)
+	}
+	return err
+}
+
+// errKeepsNot: a new file cannot take the place of the old one as it is.
+var errKeepsNot = errors.New("owner cannot be kept, or the folder takes no new file")
+
+func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (err error) {
+	temp, done, err := o.e.journal.temp(o.dirAbs())
+	if err != nil {
+		return err
+	}
+	defer done()
+	mode := fs.FileMode(0o666) // less the umask
+	if o.place.exists() {
+		mode = 0o600
+	}
+	f, err := parent.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode)
+	if err != nil {
+		if o.place.exists() && errors.Is(err, fs.ErrPermission) {
+			return errKeepsNot
+		}
+		return err
+	}
+	defer func() {
+		f.Close()
+		if err != nil {
+			_ = parent.Remove(temp)
+		}
+	}()
+	if o.place.exists() {
+		if err := o.keep(parent, f); err != nil {
+			return err
+		}
+	}
+	if err := o.copy(ctx, f, spool); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := o.unchanged(); err != nil {
+		return err
+	}
+	if !o.place.exists() {
+		if err := renameNew(parent, temp, parent, o.place.name()); errors.Is(err, fs.ErrExist) {
+			return consent.ErrChanged
+		} else if err != nil {
+			return err
+		}
+		return nil
+	}
+	return rename(parent, temp, parent, o.place.name())
+}
+
+func (o *writeOp) dirAbs() string {
+	return place{base: o.place.base, rel: o.place.dir()}.abs()
+}
+
+// keep gives f the owner, the attributes and the mode of the file it replaces,
+// in this order, and by the open file: a name may be swapped.
+func (o *writeOp) keep(parent *os.Root, f *os.File) error {
+	n := o.place.node
+	if now, err := lstatFile(f); err != nil {
+		return err
+	} else if now.uid != n.uid || now.gid != n.gid {
+		if err := f.Chown(n.uid, n.gid); err != nil {
+			return errKeepsNot
+		}
+	}
+	if old, err := parent.OpenFile(o.place.name(), os.O_RDONLY|openFlags, 0); err == nil {
+		copyAttributes(old, f)
+		old.Close()
+	}
+	return f.Chmod(n.mode.Perm() | n.mode&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+}
+
+// unchanged: nobody saved in between.
+func (o *writeOp) unchanged() error {
+	now, err := o.place.base.lstat(o.place.rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !o.place.exists():
+		return nil
+	case errors.Is(err, fs.ErrNotExist), err == nil && (!o.place.exists() || !now.same(o.place.node)):
+		return consent.ErrChanged
+	}
+	return err
+}
+
+// inPlace writes into the file itself, behind a copy of its old contents.
+func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) error {
+	if o.e.journal.dir == "" {
+		return wire.Errorf(wire.CodeForbidden, "%s cannot be replaced without losing its other names or its owner, and this computer keeps no copies to write it in place.", shown(o.p.Path))
+	}
+	o.e.journal.inPlace.Lock()
+	defer o.e.journal.inPlace.Unlock()
+	f, err := parent.OpenFile(o.place.name(), os.O_RDWR|openFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if now, err := lstatFile(f); err != nil {
+		return err
+	} else if !now.same(o.place.node) {
+		return consent.ErrChanged
+	}
+	old, err := o.e.journal.save(f, o.place.abs(), o.place.node)
+	if err != nil {
+		return err
+	}
+	err = o.copy(ctx, f, spool)
+	if err == nil {
+		err = f.Truncate(o.up.Size)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		old.drop()
+		return nil
+	}
+	if berr := old.back(f); berr != nil {
+		o.e.o.Log.Error("A half-done write could not be undone; the next start tries again", "err", berr)
+	}
+	return err
+}
+
+// copy takes the upload from the spool, and makes sure that it is what was
+// shown.
+func (o *writeOp) copy(ctx context.Context, to io.Writer, spool *os.File) error {
+	sum := sha256.New()
+	buf := make([]byte, min(o.up.Size, wire.MaxChunk)+1)
+	var total int64
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, err := spool.ReadAt(buf, total)
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return err
+			}
+			sum.Write(buf[:n])
+			total += int64(n)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("spool: %w", err)
+		}
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != o.up.SHA256 || total != o.up.Size {
+		return errors.New("the spool does not hold what was received")
+	}
+	return nil
+}
