@@ -27,12 +27,16 @@ func letters(s string) []rune {
 	return out
 }
 
-// slack is how many letters of n may be read wrongly.
+// slack is how many letters of n may be read wrongly: never so many that
+// "can be undone" is read where "cannot be undone" stands.
 func slack(n int) int {
-	if n < 8 {
+	switch {
+	case n < 8:
 		return 0
+	case n < 24:
+		return 1
 	}
-	return 1 + (n-8)/7
+	return 2
 }
 
 // find looks for want in one line of words, from the start of a word to the
