@@ -60,6 +60,9 @@ func (k Keychain) Delete(ctx context.Context, item string) error {
 // bounded runs fn on a goroutine of its own. One that hangs ends when the
 // keychain's prompt is answered or the program ends; nothing can end it before.
 func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)) (string, error) {
+	if noBus() {
+		return "", fmt.Errorf("%w: there is no session bus", ErrNoKeychain)
+	}
 	if limit == 0 {
 		limit = 10 * time.Second
 	}
