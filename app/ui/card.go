@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"image"
-	"image/color"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -182,7 +181,7 @@ func (o *openCard) beacon() fyne.CanvasObject {
 		if !o.drawn {
 			o.after(0, o.painted)
 		}
-		return image.NewUniform(color.Transparent)
+		return image.NewNRGBA(image.Rect(0, 0, w, h))
 	})
 	r.SetMinSize(fyne.NewSize(1, 1))
 	return container.New(thin{o.of}, r)

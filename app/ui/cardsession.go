@@ -129,7 +129,7 @@ func (b *sessionBody) pick() {
 		b.o.changed()
 	}
 	p := newPicker(b.o.of.ui, b.o.width, b.o.keys, b.o.card.Folders, start, done)
-	b.o.set(kit.Pad(cardPad, cardPad, 8, cardPad, p.view()), kit.Pad(8, cardPad, cardPad, cardPad, p.buttons()), func() float32 { return 480 })
+	b.o.set(kit.Pad(cardPad, cardPad, 8, cardPad, p.view("Folder to work in")), kit.Pad(8, cardPad, cardPad, cardPad, p.buttons()), func() float32 { return 480 })
 	b.o.of.win.Canvas().Focus(p.rows)
 	b.o.changed()
 }

@@ -20,7 +20,8 @@ type picker struct {
 	suggested []string
 	dir       string
 	items     []pickItem
-	problem   string
+	problem   bool                // dir can't be opened
+	anyFolder bool                // the home folder will do, too
 	done      func(folder string) // "": none
 
 	path *kit.Flow
@@ -82,10 +83,11 @@ func (p *picker) fill(names []string, cut bool, err error) {
 	}
 	home, _ := os.UserHomeDir()
 	words, ok := "", true
+	p.problem = err != nil
 	switch {
 	case err != nil:
 		words, ok = "This folder can't be opened. Choose another one.", false
-	case p.dir == home || p.dir == "/":
+	case !p.anyFolder && (p.dir == home || p.dir == "/"):
 		words, ok = "Choose a folder inside this one: a program never gets all of it.", false
 	case cut:
 		words = "Only the first folders are listed."
@@ -123,8 +125,8 @@ func subfolders(dir string) (names []string, cut bool, err error) {
 	return names, cut, nil
 }
 
-func (p *picker) view() fyne.CanvasObject {
-	head := kit.Column(4, kit.NewFlow(p.width, kit.Small, kit.Plain("Folder to work in", kit.Dim)), p.path, p.note)
+func (p *picker) view(caption string) fyne.CanvasObject {
+	head := kit.Column(4, kit.NewFlow(p.width, kit.Small, kit.Plain(caption, kit.Dim)), p.path, p.note)
 	return kit.Frame(kit.Pad(0, 0, 12, 0, head), kit.Panel(kit.Win, kit.Edge, 4, p.rows), nil)
 }
 

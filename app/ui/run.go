@@ -11,12 +11,14 @@ import (
 	"fyne.io/fyne/v2/app"
 
 	"localpc/app/desklink"
+	"localpc/assets"
 )
 
 // Run draws what comes down the link until it ends, or Quit. It has to be
 // called on the main goroutine.
 func Run(link *desklink.Child) {
 	a := app.NewWithID("local.localpc.desktop")
+	a.SetIcon(fyne.NewStaticResource("app.png", assets.App()))
 	box := newOutbox(link)
 	var u *UI
 	var reader sync.WaitGroup

@@ -1,6 +1,8 @@
 package kit
 
 import (
+	"image/color"
+
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
 )
@@ -79,7 +81,15 @@ func newBox(fill, edge fyne.ThemeColorName, radius float32) *box {
 	return b
 }
 
-func (b *box) paint() { b.FillColor, b.StrokeColor = Color(b.fill), Color(b.edge) }
+func (b *box) paint() {
+	b.FillColor, b.StrokeColor = Color(b.fill), Color(b.edge)
+	if b.fill == None && b.edge != None {
+		// The edge is blended into the fill: of its own colour, it stays clean.
+		c := color.NRGBAModel.Convert(b.StrokeColor).(color.NRGBA)
+		c.A = 0
+		b.FillColor = c
+	}
+}
 
 // ring is the mark of the keyboard's focus: 2 wide, 2 away.
 func newRing(radius float32) *box {

@@ -9,20 +9,26 @@ import (
 // takes what is left.
 type Cells struct {
 	widget.BaseWidget
-	widths []float32
+	widths func(w float32) []float32
 	chosen bool
 	ground *box
 	line   *box
 	texts  []*Flow
-	// Over, if set, stands in cell OverAt in place of text.
+	// over, if set, stands in cell overAt in place of text.
 	over   fyne.CanvasObject
 	overAt int
 }
 
-// NewCells makes an empty row.
+// NewCells makes an empty row whose cells have the same widths at any width of
+// the row.
 func NewCells(size float32, widths ...float32) *Cells {
+	return NewCellsOf(size, func(float32) []float32 { return widths })
+}
+
+// NewCellsOf makes an empty row; widths says what its cells take of a width.
+func NewCellsOf(size float32, widths func(w float32) []float32) *Cells {
 	c := &Cells{widths: widths, ground: newBox(None, None, Radius-2)}
-	for _, w := range widths {
+	for _, w := range widths(1000) {
 		c.texts = append(c.texts, NewLine(max(w, 40), size, 1))
 	}
 	c.ExtendBaseWidget(c)
@@ -53,24 +59,27 @@ func (c *Cells) Set(chosen bool, cells ...[]Span) {
 	}
 }
 
-// Place gives each cell its place in a row that is w wide, pad away from the
-// sides, gap apart; a table's head uses it too.
-func Place(widths []float32, w, pad, gap float32) (xs, ws []float32) {
-	left := w - 2*pad - gap*float32(len(widths)-1)
-	grow := 0
+// place gives each cell its place in a row that is w wide. A cell of width 0
+// takes what is left, one below 0 is left out.
+func place(widths []float32, w float32) (xs, ws []float32) {
+	left, grow := w-2*CellPad+CellGap, 0
 	for _, v := range widths {
-		left -= v
+		if v >= 0 {
+			left -= v + CellGap
+		}
 		if v == 0 {
 			grow++
 		}
 	}
-	x := pad
+	x := float32(CellPad)
 	for _, v := range widths {
 		if v == 0 {
 			v = max(40, left/float32(grow))
 		}
 		xs, ws = append(xs, x), append(ws, v)
-		x += v + gap
+		if v > 0 {
+			x += v + CellGap
+		}
 	}
 	return xs, ws
 }
@@ -107,8 +116,12 @@ func (c *Cells) CreateRenderer() fyne.WidgetRenderer {
 			c.line.Move(fyne.NewPos(0, s.Height-1))
 			c.line.Resize(fyne.NewSize(s.Width, 1))
 		}
-		xs, ws := Place(c.widths, s.Width, CellPad, CellGap)
+		xs, ws := place(c.widths(s.Width), s.Width)
 		for i, t := range c.texts {
+			t.Hidden = ws[i] < 0
+			if t.Hidden {
+				continue
+			}
 			h := t.lineHeight()
 			t.Move(fyne.NewPos(xs[i], (s.Height-h)/2))
 			t.within(ws[i])

@@ -27,6 +27,8 @@ type Exact struct {
 	text   string
 	lines  [][]cell
 	cols   int
+	// Follow keeps the end in sight while text is added and it was there.
+	Follow bool
 	// most is how many lines are shown before it scrolls.
 	most int
 	cell fyne.Size
@@ -65,8 +67,7 @@ func (e *Exact) Lines() []string {
 	return out
 }
 
-// Set replaces the text. Text that only got longer keeps the place, and the
-// end stays in sight where it was.
+// Set replaces the text. Text that only got longer keeps the place.
 func (e *Exact) Set(text string) {
 	if text == e.text {
 		return
@@ -80,7 +81,7 @@ func (e *Exact) Set(text string) {
 	e.rows.Reload()
 	if !grew {
 		e.rows.scrollTo(0)
-	} else if atEnd {
+	} else if atEnd && e.Follow {
 		e.rows.scrollTo(float32(len(e.lines)) * e.cell.Height)
 	}
 	e.Refresh()

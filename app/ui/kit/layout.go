@@ -249,3 +249,128 @@ func (f frame) Layout(_ []fyne.CanvasObject, size fyne.Size) {
 	f.main.Move(fyne.NewPos(0, top))
 	f.main.Resize(fyne.NewSize(size.Width, max(0, bottom-top)))
 }
+
+// AtLeast makes s all that o asks for, whatever it wants.
+func AtLeast(s fyne.Size, o fyne.CanvasObject) *fyne.Container {
+	return container.New(noMore{s}, o)
+}
+
+type noMore struct{ size fyne.Size }
+
+func (n noMore) MinSize([]fyne.CanvasObject) fyne.Size { return n.size }
+
+func (noMore) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	for _, o := range objects {
+		o.Move(fyne.Position{})
+		o.Resize(size)
+	}
+}
+
+// Beside puts side, which is w wide, to the right of main, or below it where
+// the whole is narrower than narrow.
+func Beside(w, narrow float32, main, side fyne.CanvasObject) *fyne.Container {
+	return container.New(beside{w, narrow}, main, side)
+}
+
+type beside struct{ w, narrow float32 }
+
+func (b beside) MinSize([]fyne.CanvasObject) fyne.Size { return fyne.NewSize(200, 160) }
+
+func (b beside) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	main, side := o[0], o[1]
+	main.Move(fyne.Position{})
+	switch {
+	case !side.Visible():
+		main.Resize(size)
+	case size.Width >= b.narrow:
+		main.Resize(fyne.NewSize(size.Width-b.w, size.Height))
+		side.Move(fyne.NewPos(size.Width-b.w, 0))
+		side.Resize(fyne.NewSize(b.w, size.Height))
+	default:
+		h := size.Height * 0.5
+		main.Resize(fyne.NewSize(size.Width, size.Height-h))
+		side.Move(fyne.NewPos(0, size.Height-h))
+		side.Resize(fyne.NewSize(size.Width, h))
+	}
+}
+
+// Middle puts o in the middle, at most w wide.
+func Middle(w float32, o fyne.CanvasObject) *fyne.Container {
+	return container.New(middle{w}, o)
+}
+
+type middle struct{ w float32 }
+
+func (m middle) MinSize(o []fyne.CanvasObject) fyne.Size { return o[0].MinSize() }
+
+func (m middle) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	w := min(m.w, size.Width)
+	o[0].Resize(fyne.NewSize(w, o[0].MinSize().Height))
+	h := o[0].MinSize().Height
+	o[0].Resize(fyne.NewSize(w, h))
+	o[0].Move(fyne.NewPos((size.Width-w)/2, max(0, (size.Height-h)/2)))
+}
+
+// Columns puts objects side by side, all of one width.
+func Columns(gap float32, objects ...fyne.CanvasObject) *fyne.Container {
+	return container.New(columnsOf{gap}, objects...)
+}
+
+type columnsOf struct{ gap float32 }
+
+func (c columnsOf) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	var s fyne.Size
+	for _, o := range objects {
+		s = s.Max(o.MinSize())
+	}
+	n := float32(len(objects))
+	return fyne.NewSize(n*s.Width+(n-1)*c.gap, s.Height)
+}
+
+func (c columnsOf) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	n := float32(len(objects))
+	w := (size.Width - (n-1)*c.gap) / n
+	for i, o := range objects {
+		o.Move(fyne.NewPos(float32(i)*(w+c.gap), 0))
+		o.Resize(fyne.NewSize(w, size.Height))
+	}
+}
+
+// Layers puts objects one over the other, each as large as the whole.
+func Layers(objects ...fyne.CanvasObject) *fyne.Container {
+	return container.New(noMore{fyne.NewSize(80, 80)}, objects...)
+}
+
+// Ends puts left and right at the two ends of a line, or right below left
+// where they do not fit.
+func Ends(left, right fyne.CanvasObject) *fyne.Container {
+	return container.New(&ends{}, left, right)
+}
+
+type ends struct{ width float32 }
+
+func (e *ends) split(o []fyne.CanvasObject) bool {
+	return e.width > 0 && o[0].MinSize().Width+16+o[1].MinSize().Width > e.width
+}
+
+func (e *ends) MinSize(o []fyne.CanvasObject) fyne.Size {
+	l, r := o[0].MinSize(), o[1].MinSize()
+	if e.split(o) {
+		return fyne.NewSize(max(l.Width, r.Width), l.Height+8+r.Height)
+	}
+	return fyne.NewSize(max(l.Width, r.Width), max(l.Height, r.Height))
+}
+
+func (e *ends) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	e.width = size.Width
+	l, r := o[0].MinSize(), o[1].MinSize()
+	o[0].Resize(l)
+	o[1].Resize(r)
+	if e.split(o) {
+		o[0].Move(fyne.Position{})
+		o[1].Move(fyne.NewPos(0, l.Height+8))
+		return
+	}
+	o[0].Move(fyne.NewPos(0, (size.Height-l.Height)/2))
+	o[1].Move(fyne.NewPos(size.Width-r.Width, (size.Height-r.Height)/2))
+}

@@ -41,6 +41,28 @@ func (g *Ground) CreateRenderer() fyne.WidgetRenderer {
 	}
 }
 
+// LeftLine is a thin line down the left side of what it is laid over.
+func LeftLine() fyne.CanvasObject {
+	r := &leftLine{line: newBox(Line, None, 0)}
+	r.ExtendBaseWidget(r)
+	return r
+}
+
+type leftLine struct {
+	widget.BaseWidget
+	line *box
+}
+
+// CreateRenderer is Fyne's.
+func (r *leftLine) CreateRenderer() fyne.WidgetRenderer {
+	return &drawn{
+		objects: []fyne.CanvasObject{r.line.Rectangle},
+		layout:  func(s fyne.Size) { r.line.Resize(fyne.NewSize(1, s.Height)) },
+		min:     func() fyne.Size { return fyne.NewSize(1, 1) },
+		refresh: r.line.paint,
+	}
+}
+
 // Rule is a thin line across.
 func Rule() fyne.CanvasObject {
 	r := &rule{newBox(Line, None, 0), widget.BaseWidget{}}
@@ -74,7 +96,8 @@ const (
 	ToneRisk
 )
 
-func (t Tone) ink() fyne.ThemeColorName {
+// Ink is the tone's colour for text.
+func (t Tone) Ink() fyne.ThemeColorName {
 	return [...]fyne.ThemeColorName{Ink, OK, Warn, Risk}[t]
 }
 
@@ -117,7 +140,7 @@ func (c *Chip) Text() string { return c.word.Text.Text }
 // CreateRenderer is Fyne's.
 func (c *Chip) CreateRenderer() fyne.WidgetRenderer {
 	paint := func() {
-		c.word.ink, c.ground.fill, c.ground.edge = c.tone.ink(), c.tone.ground(), Line
+		c.word.ink, c.ground.fill, c.ground.edge = c.tone.Ink(), c.tone.ground(), Line
 		if c.tone >= ToneWarn {
 			c.ground.edge = c.ground.fill
 		}
@@ -182,12 +205,24 @@ func (t *tile) CreateRenderer() fyne.WidgetRenderer {
 
 // Note is a loud line with a shape, on a ground of its own.
 func Note(width float32, tone Tone, spans ...Span) fyne.CanvasObject {
-	shape := "▲"
-	if tone == ToneRisk {
-		shape = "◆"
+	return Banner(tone, NewFlow(width-24-16-12, Body, spans...), nil)
+}
+
+// Banner is a loud line with a shape, words and, if not nil, a button.
+func Banner(tone Tone, words fyne.CanvasObject, button *Button) fyne.CanvasObject {
+	fill, shape := tone.ground(), map[Tone]string{ToneWarn: "▲", ToneRisk: "◆"}[tone]
+	if fill == None {
+		fill = Code
 	}
-	mark := NewFlow(16, Lead, Plain(shape, tone.ink()))
-	return Panel(tone.ground(), None, 12, Row(12, mark, Grow(NewFlow(width-24-16-12, Body, spans...))))
+	row := Row(12)
+	if shape != "" {
+		row.Add(Width(16, NewFlow(16, Lead, Plain(shape, tone.Ink()))))
+	}
+	row.Add(Grow(words))
+	if button != nil {
+		row.Add(button)
+	}
+	return Panel(fill, None, 12, row)
 }
 
 // Check is a box to tick with a line beside it.

@@ -88,9 +88,9 @@ type Flow struct {
 	size  float32
 	spans []Span
 	// lines is the most that are drawn, the last with an ellipsis; 0: all.
-	lines int
-	width float32
-	right bool
+	lines         int
+	width         float32
+	right, centre bool
 	// placed is what is drawn at width.
 	placed []placed
 	height float32
@@ -117,6 +117,9 @@ func NewLine(width, size float32, lines int, spans ...Span) *Flow {
 	f.wrap()
 	return f
 }
+
+// Centre puts each line in the middle of the width it is given.
+func (f *Flow) Centre() *Flow { f.centre = true; f.wrap(); return f }
 
 // Right aligns the paragraph to the right.
 func (f *Flow) Right() *Flow { f.right = true; f.wrap(); return f }
@@ -317,9 +320,12 @@ func (f *Flow) place(lines [][]piece) {
 			row = append(row, t)
 			f.placed = append(f.placed, placed{t, p.span.Ink})
 		}
-		if f.right && x < f.width {
+		if free := f.width - x; (f.right || f.centre) && free > 0 {
+			if f.centre {
+				free /= 2
+			}
 			for _, t := range row {
-				t.Move(t.Position().AddXY(f.width-x, 0))
+				t.Move(t.Position().AddXY(free, 0))
 			}
 			x = f.width
 		}
@@ -330,7 +336,7 @@ func (f *Flow) place(lines [][]piece) {
 
 // Resize wraps again where the width has changed.
 func (f *Flow) Resize(s fyne.Size) {
-	fits := s.Width >= f.widest && s.Width <= f.width // no wider than it may be, and whole
+	fits := s.Width >= f.widest && s.Width <= f.width && !f.centre // no wider than it may be, and whole
 	if s.Width > 0 && !fits {
 		f.width = s.Width
 		f.wrap()
@@ -365,7 +371,7 @@ func (f *Flow) CreateRenderer() fyne.WidgetRenderer {
 	fill()
 	d.layout = func(fyne.Size) {}
 	d.min = func() fyne.Size {
-		if f.right {
+		if f.right || f.centre {
 			return fyne.NewSize(f.width, f.height)
 		}
 		return fyne.NewSize(f.widest, f.height)

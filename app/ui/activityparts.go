@@ -1,0 +1,80 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"fyne.io/fyne/v2"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// matches is a first guess at a search until its answer comes.
+func matches(e snapshot.Entry, text string) bool {
+	return text == "" || strings.Contains(strings.ToLower(e.What+"\x00"+e.Who), strings.ToLower(text))
+}
+
+// logHead is the state and the two buttons that end work.
+type logHead struct {
+	ui   *UI
+	key  string
+	root *fyne.Container
+}
+
+func newLogHead(u *UI) *logHead { return &logHead{ui: u, root: kit.Column(0)} }
+
+func (h *logHead) draw() (changed bool) {
+	s := h.ui.snap
+	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, s.Paused, s.Stopped != nil)
+	if key == h.key {
+		return false
+	}
+	h.key = key
+	send := func(k snapshot.IntentKind) func() { return func() { h.ui.intent(snapshot.Intent{Kind: k}) } }
+	buttons := kit.Row(8)
+	if s.Waiting > 0 {
+		buttons.Add(kit.NewButton(itoa(s.Waiting)+" waiting: show", kit.Primary, send(snapshot.ShowCard)).Slim())
+	}
+	switch {
+	case s.Stopped != nil: // the banner has its Resume
+	case s.Paused:
+		buttons.Add(kit.NewButton("Resume", kit.Normal, send(snapshot.Resume)).Slim())
+	default:
+		buttons.Add(kit.NewButton("Pause", kit.Normal, send(snapshot.Pause)).Slim())
+	}
+	buttons.Add(kit.NewButton("Stop everything", kit.Danger, send(snapshot.StopAll)).Slim())
+	h.root.Objects = []fyne.CanvasObject{kit.Ends(stateLine(s, 480), buttons)}
+	h.root.Refresh()
+	return true
+}
+
+// logFoot says whether the record is whole, and today's traffic.
+type logFoot struct {
+	ui      *UI
+	record  *kit.Flow
+	traffic *kit.Flow
+	again   *kit.Button
+	root    *fyne.Container
+}
+
+func newLogFoot(u *UI) *logFoot {
+	f := &logFoot{ui: u, record: kit.NewLine(420, kit.Small, 2), traffic: kit.NewLine(280, kit.Small, 1)}
+	f.again = kit.NewButton("Check again", kit.Link, func() { u.intent(snapshot.Intent{Kind: snapshot.VerifyAgain}) })
+	f.root = kit.Ends(kit.Row(12, f.record, f.again), f.traffic)
+	return f
+}
+
+func (f *logFoot) draw() {
+	s := f.ui.snap
+	switch {
+	case s.Record.Problem != "":
+		f.record.Set(append([]kit.Span{kit.Bold("◆ ", kit.Risk)}, kit.Remote(s.Record.Problem, kit.Bold("", kit.Risk))...)...)
+	case s.Record.OK && !s.Record.Since.IsZero():
+		f.record.Set(kit.Bold("✓ Record verified since "+sinceWord(s.Record.Since, f.ui.o.Clock.Now()), kit.OK))
+	default:
+		f.record.Set(kit.Plain("The record has not been checked yet", kit.Dim))
+	}
+	f.traffic.Set(kit.Plain("Today: "+bytesWord(s.Today.Received)+" received · "+bytesWord(s.Today.Sent)+" sent", kit.Dim))
+	f.root.Refresh()
+}

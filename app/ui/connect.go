@@ -1,0 +1,92 @@
+package ui
+
+import (
+	"strings"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/widget"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// connect is the Pair window's last page: a key for a program, and a sample to
+// try.
+func (p *pairWindow) connect(c snapshot.Connect) {
+	keys := p.keys()
+	col := kit.Column(0, p.banners.box, p.spaced(),
+		kit.NewFlow(pairWidth, kit.Title, kit.Bold("Connect a program", kit.Ink)),
+		kit.Pad(4, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("Any program that uses the E2B SDK can work here, unchanged. It needs three settings, one of them a key of its own.", kit.Dim))))
+	var first fyne.Focusable
+	if len(c.Lines) == 0 {
+		col.Add(p.naming(keys))
+		first = p.name
+	} else {
+		done := kit.NewButton("Done", kit.Normal, func() { p.ui.intent(snapshot.Intent{Kind: snapshot.ForgetKey}) }).WithKeys(keys)
+		copied := kit.NewFlow(120, kit.Small)
+		copyLines := kit.NewButton("Copy", kit.Primary, func() {
+			p.ui.o.App.Clipboard().SetContent(strings.Join(c.Lines, "\n") + "\n")
+			copied.Set(kit.Plain("● Copied", kit.OK))
+		}).WithKeys(keys)
+		about := []kit.Span{kit.Plain("Put these lines into the environment of ", kit.Ink)}
+		about = append(about, kit.Remote(c.Name, kit.Bold("", kit.Ink))...)
+		about = append(about, kit.Plain(". The key is shown only now.", kit.Ink))
+		col.Add(kit.Pad(0, 0, 8, 0, kit.NewFlow(pairWidth, kit.Body, about...)))
+		col.Add(kit.NewExact(pairWidth, 8, keys, strings.Join(c.Lines, "\n")))
+		col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, copyLines, done, copied)))
+		first = copyLines
+	}
+	col.Add(kit.Pad(12, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("Only what a program does with these settings is asked for here. What its own tools do on this computer does not pass through "+Name+".", kit.Dim))))
+	col.Add(kit.Pad(20, 0, 20, 0, kit.Rule()))
+	col.Add(p.practice(c, keys))
+	p.set(col, kit.Row(8, kit.Space(), kit.NewButton("Close", kit.Normal, p.leave).WithKeys(keys)))
+	if p.win.Canvas().Focused() == nil {
+		p.win.Canvas().Focus(first)
+	}
+}
+
+// naming asks for the program's name.
+func (p *pairWindow) naming(keys *kit.Keys) fyne.CanvasObject {
+	old := ""
+	if p.name != nil {
+		old = p.name.Text
+	}
+	var button *kit.Button
+	p.name = widget.NewEntry()
+	p.name.SetPlaceHolder("Its name, such as Research agent")
+	p.name.SetText(old)
+	ask := func() {
+		if n := strings.TrimSpace(p.name.Text); n != "" {
+			p.name.SetText("")
+			p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: n})
+		}
+	}
+	button = kit.NewButton("Make a key", kit.Primary, ask).WithKeys(keys)
+	button.Enable(strings.TrimSpace(old) != "")
+	p.name.OnChanged = func(s string) { button.Enable(strings.TrimSpace(s) != "") }
+	p.name.OnSubmitted = func(string) { ask() }
+	return kit.Row(8, kit.Grow(p.name), button)
+}
+
+// practice offers the built-in sample and says how it goes.
+func (p *pairWindow) practice(c snapshot.Connect, keys *kit.Keys) fyne.CanvasObject {
+	words := kit.Column(4, kit.NewFlow(pairWidth-140, kit.Lead, kit.Bold("Try it safely", kit.Ink)),
+		kit.NewFlow(pairWidth-140, kit.Body, kit.Plain("A built-in sample writes three practice files, so that you see a card, the log and Stop once.", kit.Dim)))
+	try := kit.NewButton("Try it safely", kit.Normal, func() { p.ui.intent(snapshot.Intent{Kind: snapshot.Practice}) }).WithKeys(keys)
+	log := kit.NewButton("Show Activity", kit.Link, func() { p.ui.show(snapshot.WindowActivity) }).WithKeys(keys)
+	col := kit.Column(12)
+	switch c.Practice {
+	case "":
+	case "running":
+		try.Enable(false)
+		col.Add(kit.Row(8, kit.NewChip("◌", "Running: answer its card", kit.ToneQuiet), log))
+	case "done":
+		try.SetText("Try again")
+		col.Add(kit.Row(8, kit.NewChip("●", "Done: it is in the log", kit.ToneOK), log))
+	default:
+		try.SetText("Try again")
+		col.Add(kit.Note(pairWidth, kit.ToneWarn, kit.Remote(c.Practice, kit.Plain("", kit.Ink))...))
+	}
+	col.Objects = append([]fyne.CanvasObject{kit.Row(16, kit.Grow(words), try)}, col.Objects...)
+	return col
+}

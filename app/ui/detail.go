@@ -1,0 +1,179 @@
+package ui
+
+import (
+	"strings"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// detailPane shows one entry of the log whole. Its parts stay the same while
+// the entry lives on, so that a place in the output is kept.
+type detailPane struct {
+	of   *activityWindow
+	root *fyne.Container
+	body *fyne.Container
+	now  snapshot.Entry
+	last snapshot.Detail
+	poll func() // stops the next question about what runs
+
+	sentence *kit.Flow
+	where    *kit.Flow
+	chip     *kit.Chip
+	result   *kit.Flow
+	exact    *part
+	details  *part
+	output   *part
+	notes    *kit.Flow
+	reason   *kit.Flow
+	by       *kit.Flow
+	stop     *kit.Button
+	next     *kit.Button
+}
+
+// part is a heading with exact text below, hidden while there is none.
+type part struct {
+	head *kit.Flow
+	text *kit.Exact
+	box  *fyne.Container
+}
+
+const paneInner = paneWidth - 32
+
+func newPart(words string, most int, keys *kit.Keys) *part {
+	p := &part{head: kit.NewFlow(paneInner, kit.Small, kit.Plain(words, kit.Dim)), text: kit.NewExact(paneInner, most, keys, "")}
+	p.box = kit.Pad(12, 0, 0, 0, kit.Column(4, p.head, p.text))
+	p.box.Hide()
+	return p
+}
+
+func (p *part) set(text string) {
+	p.box.Hidden = text == ""
+	p.text.Set(text)
+}
+
+func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
+	p := &detailPane{of: a}
+	p.sentence = kit.NewLine(paneInner, kit.Lead, 6)
+	p.where = kit.NewLine(paneInner, kit.Small, 4)
+	p.chip = kit.NewChip("", "", kit.ToneQuiet)
+	p.result = kit.NewLine(paneInner-140, kit.Small, 2)
+	p.exact = newPart("Exactly this", 8, keys)
+	p.details = newPart("Details", 5, keys)
+	p.output = newPart("Output", 12, keys)
+	p.output.text.Follow = true
+	p.notes, p.reason, p.by = kit.NewFlow(paneInner, kit.Small), kit.NewFlow(paneInner, kit.Body), kit.NewLine(paneInner-110, kit.Small, 2).Right()
+	p.stop = kit.NewButton("Stop this", kit.Danger, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.StopOne, Entry: p.now.ID}) }).WithKeys(keys)
+	p.next = kit.NewButton("Allow next time", kit.Normal, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.AllowNext, Entry: p.now.ID}) }).WithKeys(keys)
+
+	p.body = kit.Column(0, p.sentence, kit.Pad(4, 0, 0, 0, p.where), kit.Pad(8, 0, 0, 0, kit.Row(8, p.chip, kit.Grow(p.result))),
+		kit.Pad(8, 0, 0, 0, p.reason), p.exact.box, p.details.box, p.output.box, kit.Pad(8, 0, 0, 0, p.notes))
+	foot := kit.Pad(8, 16, 16, 16, kit.Row(8, p.stop, p.next, kit.Space(), p.by))
+	scroll := container.NewVScroll(kit.Pad(16, 16, 8, 16, p.body))
+	p.root = container.NewStack(kit.Panel(kit.Pane, kit.None, 0, kit.Frame(nil, scroll, foot)).Square(), kit.LeftLine())
+	return p
+}
+
+// open shows an entry and asks for what else is known of it.
+func (p *detailPane) open(e snapshot.Entry) {
+	p.last = snapshot.Detail{}
+	p.now = snapshot.Entry{}
+	p.entry(e)
+	p.ask()
+}
+
+func (p *detailPane) ask() {
+	if p.poll != nil {
+		p.poll()
+		p.poll = nil
+	}
+	p.of.ui.intent(snapshot.Intent{Kind: snapshot.GetDetail, Entry: p.now.ID})
+}
+
+// entry takes news of the entry that is shown.
+func (p *detailPane) entry(e snapshot.Entry) {
+	if e == p.now {
+		return
+	}
+	again := p.now.ID == e.ID
+	p.now = e
+	p.draw()
+	if again {
+		p.ask() // how it ended, or how far it is
+	}
+}
+
+// detail takes the answer. While the entry runs it is asked again each second.
+func (p *detailPane) detail(d snapshot.Detail) {
+	p.last = d
+	if d.Entry.Outcome != "" {
+		p.now = d.Entry
+	}
+	p.draw()
+	if p.poll == nil && (p.now.Outcome == snapshot.Running || p.now.Outcome == snapshot.Asking) {
+		p.poll = p.of.ui.o.Clock.After(time.Second, func() {
+			p.poll = nil
+			if p.of.chosen == p.now.ID && p.of.ui.open[p.of.win] {
+				p.ask()
+			}
+		})
+	}
+}
+
+func (p *detailPane) draw() {
+	e, d := p.now, p.last
+	sentence := d.Sentence
+	if sentence == "" {
+		sentence = e.What
+	}
+	p.sentence.Set(kit.Remote(sentence, kit.Bold("", kit.Ink))...)
+	p.where.Set(kit.Remote(d.Where, kit.Plain("", kit.Dim))...)
+	c := outcomeChip(e)
+	p.chip.Set(c.shape, c.word, c.tone)
+	p.result.Set(kit.Remote(e.Result, kit.Plain("", kit.Dim))...)
+	p.reason.Set(kit.Remote(d.Reason, kit.Plain("", kit.Ink))...)
+	heading := "Exactly this"
+	switch {
+	case e.Capability == "shell" && e.Outcome == snapshot.Running:
+		heading = "Exactly this runs"
+	case e.Capability == "shell" && (e.Outcome == snapshot.Done || e.Outcome == snapshot.Failed || e.Outcome == snapshot.Halted):
+		heading = "Exactly this ran"
+	}
+	p.exact.head.Set(kit.Plain(heading, kit.Dim))
+	p.exact.set(d.Exact)
+	p.details.set(strings.Join(d.Details, "\n"))
+	out := "Output"
+	if e.Outcome == snapshot.Running {
+		out = "Output so far"
+	}
+	p.output.head.Set(kit.Plain(out, kit.Dim))
+	p.output.set(d.Output)
+	var notes []kit.Span
+	for i, n := range d.Notes {
+		if i > 0 {
+			notes = append(notes, kit.Plain("\n", kit.Dim))
+		}
+		notes = append(notes, kit.Plain("· ", kit.Dim))
+		notes = append(notes, kit.Remote(n, kit.Plain("", kit.Dim))...)
+	}
+	p.notes.Set(notes...)
+	p.stop.Hidden = !e.CanStop
+	p.next.Hidden = !e.CanAllowNext || e.AllowedNext
+	by := ""
+	switch {
+	case e.AllowedNext:
+		by = "Allowed once, the next time it is asked"
+	case e.By == "":
+	case e.Outcome == snapshot.Denied:
+		by = "declined by: " + e.By
+	case e.Outcome != snapshot.Asking && e.Outcome != snapshot.Expired && e.Outcome != snapshot.Undelivered && e.Outcome != snapshot.Cancelled:
+		by = "allowed by: " + e.By
+	}
+	p.by.Set(kit.Remote(by, kit.Plain("", kit.Dim))...)
+	p.root.Refresh()
+	p.body.Refresh()
+}
