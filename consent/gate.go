@@ -3,6 +3,7 @@ package consent
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -65,6 +66,7 @@ type Gate struct {
 
 type allowNext struct {
 	choice  Choice
+	given   time.Time
 	expires time.Time
 }
 
@@ -86,16 +88,18 @@ func New(o Options) *Gate {
 	return &Gate{o: o, next: map[string]allowNext{}}
 }
 
-// Authorize decides r: by rule, by mode, or by asking. The decision is
-// recorded before it returns. The error is a *Refusal, or ctx's error when the
-// request ended while the person was being asked (recorded as cancelled).
+// Authorize decides r: by rule, by mode, or by asking. What the person allowed
+// for next time stands in for the question, never for a rule: a denial, or a
+// pause, holds against it. The decision is recorded before anything else is
+// done with it. The error is a *Refusal, or ctx's error when the request ended
+// before it was granted (recorded as cancelled).
 func (g *Gate) Authorize(ctx context.Context, r Request) (Grant, error) {
 	now := g.o.Now()
-	if n, ok := g.takeNext(r, now); ok {
-		return g.grant(ctx, r, Decision{Outcome: Allowed, By: "allow-next", Reason: "allowed in Activity after the earlier card had closed", Choice: n.choice})
-	}
 	remembered, err := g.o.Book.Remembered(ctx, r.Hub, r.Principal.ID)
 	if err != nil {
+		if ctx.Err() != nil {
+			return Grant{}, g.gone(ctx, r)
+		}
 		g.o.Log.Error("Grants could not be read", "err", err)
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "This computer could not read its list of permissions, so nothing was run."})
 	}
@@ -111,6 +115,9 @@ func (g *Gate) Authorize(ctx context.Context, r Request) (Grant, error) {
 	case Denied:
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: v.By, Reason: v.Reason, Grant: v.Grant})
 	}
+	if n, ok := g.takeNext(r, now); ok {
+		return g.grant(ctx, r, Decision{Outcome: Allowed, By: "allow-next", Reason: "allowed in Activity after the earlier card had closed", Choice: n.choice})
+	}
 	return g.ask(ctx, r)
 }
 
@@ -120,15 +127,13 @@ func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
 		var ref *Refusal
 		switch {
 		case errors.As(err, &ref):
-			if ref.Outcome == Expired && ref.Reason == "" {
-				ref.Reason = expiredSentence(r)
+			reason := ref.Reason
+			if ref.Outcome == Expired && reason == "" {
+				reason = expiredSentence(r)
 			}
-			return Grant{}, g.refuse(ctx, r, Decision{Outcome: ref.Outcome, By: "limit", Reason: ref.Reason})
+			return Grant{}, g.refuse(ctx, r, Decision{Outcome: ref.Outcome, By: "limit", Reason: reason})
 		case ctx.Err() != nil:
-			// The request has gone; the record still says that it was asked.
-			cause := context.Cause(ctx)
-			_ = g.refuse(context.WithoutCancel(ctx), r, Decision{Outcome: Cancelled, By: "limit", Reason: "The request ended before anybody answered."})
-			return Grant{}, cause
+			return Grant{}, g.gone(ctx, r)
 		default:
 			g.o.Log.Error("A card could not be shown", "err", err)
 			return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "This computer could not show the question to anybody, so nothing was run."})
@@ -143,13 +148,25 @@ func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: "you", Reason: deniedSentence(r), Choice: a.Choice})
 	}
 	if err := checkAnswer(r, a); err != nil {
+		g.o.Log.Warn("An answer did not fit its question", "err", err)
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "The answer did not fit the question, so nothing was run."})
+	}
+	// Recorded first: nothing is remembered that the record does not tell of.
+	grant, err := g.grant(ctx, r, Decision{Outcome: Allowed, By: "you", Choice: a.Choice})
+	if err != nil {
+		return Grant{}, err
 	}
 	if err := g.remember(ctx, r, a, false); err != nil {
 		g.o.Log.Error("A permission could not be stored", "err", err)
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "This computer could not store the permission, so nothing was run."})
 	}
-	return g.grant(ctx, r, Decision{Outcome: Allowed, By: "you", Choice: a.Choice})
+	return grant, nil
+}
+
+// gone records that the request ended first, and returns why.
+func (g *Gate) gone(ctx context.Context, r Request) error {
+	_ = g.refuse(ctx, r, Decision{Outcome: Cancelled, By: "limit", Reason: "The request ended before anybody answered."})
+	return context.Cause(ctx)
 }
 
 // checkAnswer holds an answer against what its card offered: hiding a button
@@ -172,6 +189,10 @@ func checkAnswer(r Request, a Answer) error {
 	switch {
 	case !offered:
 		return errors.New("scope was not offered")
+	case c.Contain != "" && c.Contain != Contained && c.Contain != FullAccess:
+		return errors.New("containment is not known")
+	case c.Contain == "" && (r.Containable || r.FullOffered):
+		return errors.New("answer without containment")
 	case c.Contain == FullAccess && !r.FullOffered:
 		return errors.New("full access was not offered")
 	case c.Contain == FullAccess && c.Scope != Once && c.Scope != Session:
@@ -187,7 +208,10 @@ func checkAnswer(r Request, a Answer) error {
 // CapabilitySession is the capability of the session card itself.
 const CapabilitySession = "session"
 
+// remember stores what holds beyond this request. It is a short write that the
+// request's end does not cut off.
 func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) error {
+	ctx = context.WithoutCancel(ctx)
 	now := g.o.Now()
 	s := Stored{ID: NewID(), Rule: r.Rule, Deny: deny, Scope: a.Choice.Scope, Choice: a.Choice, Name: r.Principal.Name, Created: now, LastUsed: now}
 	s.Rule.Contain = a.Choice.Contain
@@ -214,7 +238,10 @@ func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) err
 }
 
 func (g *Gate) grant(ctx context.Context, r Request, d Decision) (Grant, error) {
-	if err := g.o.Recorder.Decided(ctx, r, d); err != nil {
+	if ctx.Err() != nil {
+		return Grant{}, g.gone(ctx, r)
+	}
+	if err := g.o.Recorder.Decided(context.WithoutCancel(ctx), r, d); err != nil {
 		g.o.Log.Error("A decision could not be recorded", "err", err)
 		return Grant{}, Refuse(Undelivered, "This computer could not write its record (is the disk full?), so nothing was run.")
 	}
@@ -242,7 +269,7 @@ func (g *Gate) AllowNext(r Request, c Choice) {
 			delete(g.next, k)
 		}
 	}
-	g.next[nextKey(r)] = allowNext{choice: c, expires: now.Add(NextTime)}
+	g.next[nextKey(r)] = allowNext{choice: c, given: now, expires: now.Add(NextTime)}
 }
 
 func (g *Gate) takeNext(r Request, now time.Time) (allowNext, bool) {
@@ -254,15 +281,18 @@ func (g *Gate) takeNext(r Request, now time.Time) (allowNext, bool) {
 		return n, false
 	}
 	delete(g.next, k)
-	return n, now.Before(n.expires)
+	return n, !now.Before(n.given) && now.Before(n.expires)
 }
 
+// nextKey names what was on the card: the payload, and what was looked at for
+// it. Where that is different now, the person is asked again.
 func nextKey(r Request) string {
 	scope := r.Session
 	if r.RepeatKey != "" {
 		scope = r.RepeatKey
 	}
-	return r.Hub + "\x00" + r.Principal.ID + "\x00" + scope + "\x00" + r.Capability + "\x00" + r.Digest.String()
+	b, _ := json.Marshal([]string{r.Hub, r.Principal.ID, scope, r.Capability, r.Action, r.Digest.String(), r.Fingerprint})
+	return string(b)
 }
 
 // NewID is a random name of 26 letters and digits.
