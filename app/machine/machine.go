@@ -150,11 +150,13 @@ func (m *Machine) close() {
 	defer cancel()
 	m.flights.stop("", stoppedBy("This computer's program was closed."))
 	m.sessions.endAll(ctx, "This computer's program was closed.")
-	m.link.end()
+	m.within(ctx, "link", m.link.end)
 	for _, c := range m.o.Executors {
-		if err := c.Close(); err != nil {
-			m.log.Error("Executor did not close", "capability", c.Name(), "err", err)
-		}
+		m.within(ctx, c.Name(), func() {
+			if err := c.Close(); err != nil {
+				m.log.Error("Executor did not close", "capability", c.Name(), "err", err)
+			}
+		})
 	}
 	if err := m.o.Record.Happened(ctx, "quit", ""); err != nil {
 		m.log.Error("The end could not be recorded", "err", err)
@@ -163,7 +165,19 @@ func (m *Machine) close() {
 	m.closing = true
 	m.mu.Unlock()
 	m.cancel()
-	m.wg.Wait()
+	m.within(ctx, "background", m.wg.Wait)
+}
+
+// within waits for fn, but not beyond ctx: a part that hangs must not keep the
+// program from ending, and with it everything that it started.
+func (m *Machine) within(ctx context.Context, part string, fn func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); fn() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		m.log.Error("A part did not end in time", "part", part)
+	}
 }
 
 // clear removes what sessions of an earlier run left: grants that held for
