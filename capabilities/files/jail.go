@@ -139,7 +139,7 @@ func (j *jail) resolve(a asked, follow bool) (place, error) {
 			// back in.
 			var err error
 			above := path.Dir(p.base.real) + "/" + strings.Join(todo, "/")
-			if p.base, todo, err = j.jump(above, a.text); err != nil {
+			if p.base, todo, err = j.jump(p.base, above, a.text); err != nil {
 				return place{}, err
 			}
 			continue
@@ -172,7 +172,7 @@ func (j *jail) resolve(a asked, follow bool) (place, error) {
 			if strings.HasPrefix(target, "/") {
 				done = nil
 				var rest []string
-				if p.base, rest, err = j.jump(target, a.text); err != nil {
+				if p.base, rest, err = j.jump(p.base, target, a.text); err != nil {
 					return place{}, err
 				}
 				todo = append(rest, todo...)
@@ -195,11 +195,18 @@ func (j *jail) resolve(a asked, follow bool) (place, error) {
 	return p, nil
 }
 
-// jump takes the walk to an absolute path.
-func (j *jail) jump(target, text string) (*base, []string, error) {
+// jump takes the walk from a base to an absolute path. A link to /tmp that was
+// made in a container means the session's own, one that the person made means
+// the computer's: it counts as the session's where the name is there.
+func (j *jail) jump(from *base, target, text string) (*base, []string, error) {
 	b, _, rest, err := j.absolute(target)
 	if err != nil {
 		return nil, nil, err
+	}
+	if b != nil && b.tmp && b != from && len(rest) > 0 {
+		if _, err := b.root.Lstat(rest[0]); err != nil {
+			b = nil
+		}
 	}
 	if b == nil {
 		return nil, nil, outside(text)

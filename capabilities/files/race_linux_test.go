@@ -1,0 +1,110 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"localpc/capabilities/capabilitytest"
+)
+
+// swap exchanges what is at two names, again and again, until it is stopped.
+func swap(a, b string) (stop func() int64) {
+	var n atomic.Int64
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			// Where one of them is just gone, it comes back, or the test ends.
+			if unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil {
+				n.Add(1)
+			}
+		}
+	}()
+	return func() int64 { close(quit); <-done; return n.Load() }
+}
+
+// everruns/bashkit#980: a folder is swapped for a link while reads, writes,
+// lists and deletes run; nothing outside is ever read, written or removed.
+func TestSwappedFolder(t *testing.T) {
+	r := newRig(t)
+	outside := filepath.Join(filepath.Dir(r.s.Folder), "outside")
+	must(t, os.Mkdir(outside, 0o755))
+	must(t, os.WriteFile(filepath.Join(outside, "f"), []byte("SECRET"), 0o644))
+	must(t, os.Mkdir(filepath.Join(outside, "sub"), 0o755))
+	must(t, os.WriteFile(filepath.Join(outside, "sub/g"), []byte("SECRET"), 0o644))
+	before := capabilitytest.Tree(t, outside)
+	for name, target := range map[string]string{"absolute": outside, "relative": "../outside"} {
+		t.Run(name, func(t *testing.T) {
+			dir := "d-" + name
+			r.put(dir+"/f", "inside")
+			r.link(target, "l-"+name)
+			stop := swap(r.at(dir), r.at("l-"+name))
+			reads, writes := 0, 0
+			for i := range 1500 {
+				if got, err := r.read(dir + "/f"); strings.Contains(got, "SECRET") {
+					t.Fatalf("read %q, %v", got, err)
+				} else if err == nil {
+					reads++
+				}
+				if _, err := r.write(dir+"/f", "inside"); err == nil {
+					writes++
+				}
+				switch i % 5 {
+				case 0:
+					_, _ = r.write(dir+"/new/deep/x", "x")
+				case 1:
+					list, _ := r.list(dir, 3)
+					for _, e := range list {
+						if e.Name == "g" {
+							t.Fatal("a list showed what is outside")
+						}
+					}
+				case 2:
+					_ = r.delete(dir + "/sub")
+					_ = r.delete(dir + "/new")
+				case 3:
+					_, _ = r.mkdir(dir + "/made")
+					_, _ = r.move(dir+"/f", dir+"/moved")
+				case 4:
+					_, _ = r.move(dir+"/moved", dir+"/f")
+				}
+			}
+			n := stop()
+			if after := capabilitytest.Tree(t, outside); after != before {
+				t.Fatalf("outside was changed:\n%s\nwas\n%s", after, before)
+			}
+			if n < 100 || reads == 0 || writes == 0 {
+				t.Errorf("%d swaps, %d reads, %d writes: the race was not run", n, reads, writes)
+			}
+		})
+	}
+}
+
+// A whole tree is deleted while a folder in it is swapped for a link to
+// another folder inside: what the link leads to stays.
+func TestSwappedWhileDeleting(t *testing.T) {
+	r := newRig(t)
+	r.put("precious/f", "keep")
+	for range 200 {
+		r.put("tree/a/1", "x")
+		must(t, os.RemoveAll(r.at("side")))
+		r.link("../precious", "side")
+		stop := swap(r.at("tree/a"), r.at("side"))
+		_ = r.delete("tree")
+		stop()
+		if r.text("precious/f") != "keep" {
+			t.Fatal("what a link leads to was deleted")
+		}
+		must(t, os.RemoveAll(r.at("tree")))
+	}
+}
