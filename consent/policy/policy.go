@@ -33,7 +33,7 @@ var _ consent.Decider = Policy{}
 // Decide judges r. A matching denial goes before everything; then what may
 // never be remembered away is asked; then grants, then the session's mode.
 func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
-	if len(r.Effects) > 0 && only(r.Effects, consent.EffectOwn) {
+	if only(r.Effects, consent.EffectOwn) {
 		return consent.Verdict{Outcome: consent.Allowed, By: "session", Reason: "concerns only what this session started", Choice: consent.Choice{Scope: consent.Once}}
 	}
 	if r.Capability == consent.CapabilitySession {
@@ -51,6 +51,7 @@ func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.
 	}
 	if s, ok := find(r, remembered, now, false); ok {
 		c := s.Choice
+		c.Contain = s.Rule.Contain
 		return consent.Verdict{Outcome: consent.Allowed, By: "rule", Grant: s.ID, Reason: "allowed " + ScopeWords(s.Scope), Choice: c}
 	}
 	return mode(r)
@@ -70,7 +71,7 @@ func (p Policy) session(r consent.Request, remembered []consent.Stored, now time
 		if s.Deny || !live(s, now) || s.Rule.Capability != consent.CapabilitySession || s.Rule.Hub != r.Hub || s.Rule.Principal != r.Principal.ID {
 			continue
 		}
-		if r.Folder != "" && s.Rule.Folder != r.Folder {
+		if r.Folder != "" && s.Rule.Folder != r.Folder || s.Scope != consent.Always || !known(s.Choice.Mode) {
 			continue
 		}
 		// The newest answer for a principal is the one that holds.
@@ -87,22 +88,15 @@ func (p Policy) session(r consent.Request, remembered []consent.Stored, now time
 }
 
 // find returns the grant, or the denial, that covers r: every part of the rule
-// equal, in force now. A grant for full access holds only in its session.
+// equal, in force now. What is stored is trusted for no more than an answer
+// could have given: a grant for full access holds only in its session, and one
+// that holds always never covers high risk.
 func find(r consent.Request, remembered []consent.Stored, now time.Time, deny bool) (consent.Stored, bool) {
 	for _, s := range remembered {
-		if s.Deny != deny || !live(s, now) {
+		if s.Deny != deny || !live(s, now) || !inScope(r, s) {
 			continue
 		}
-		if s.Scope == consent.Session && s.Session != r.Session {
-			continue
-		}
-		if s.Rule.Contain == consent.Contained && !r.Containable {
-			continue
-		}
-		if s.Rule.Contain == consent.FullAccess && s.Scope != consent.Session {
-			continue
-		}
-		if r.Risk >= consent.RiskHigh && s.Scope == consent.Always && !deny {
+		if !deny && !covers(r, s) {
 			continue
 		}
 		want := r.Rule
@@ -112,6 +106,35 @@ func find(r consent.Request, remembered []consent.Stored, now time.Time, deny bo
 		}
 	}
 	return consent.Stored{}, false
+}
+
+func inScope(r consent.Request, s consent.Stored) bool {
+	switch s.Scope {
+	case consent.Session:
+		return s.Session != "" && s.Session == r.Session
+	case consent.Minutes15:
+		return !s.Expires.IsZero()
+	case consent.Always:
+		return true
+	}
+	return false
+}
+
+// covers tells whether a grant's scope and containment are ones that r could
+// be allowed with now.
+func covers(r consent.Request, s consent.Stored) bool {
+	if r.Risk >= consent.RiskHigh && s.Scope == consent.Always {
+		return false
+	}
+	switch s.Rule.Contain {
+	case consent.Contained:
+		return r.Containable
+	case consent.FullAccess:
+		return r.FullOffered && s.Scope == consent.Session
+	case "":
+		return !r.Containable && !r.FullOffered
+	}
+	return false
 }
 
 func live(s consent.Stored, now time.Time) bool {
@@ -133,13 +156,13 @@ func mode(r consent.Request) consent.Verdict {
 		}
 		return consent.Verdict{}
 	}
-	if r.Action == "signal" {
+	if r.Capability == "shell" && r.Action == "signal" && len(r.Effects) == 0 {
 		// It ends only what the session itself started, which the executor sees to.
 		return allow("")
 	}
 	switch r.Mode {
 	case consent.ModeLook:
-		if len(r.Effects) > 0 && only(r.Effects, consent.EffectRead) {
+		if only(r.Effects, consent.EffectRead) {
 			return allow("")
 		}
 		return consent.Verdict{Outcome: consent.Denied, By: "mode", Reason: "This session may only look; changing files was not allowed when it was opened."}
@@ -151,13 +174,18 @@ func mode(r consent.Request) consent.Verdict {
 	return consent.Verdict{}
 }
 
+// only tells whether there are effects, and all of one kind.
 func only(effects []consent.Effect, kind consent.EffectKind) bool {
 	for _, e := range effects {
 		if e.Kind != kind {
 			return false
 		}
 	}
-	return true
+	return len(effects) > 0
+}
+
+func known(m consent.Mode) bool {
+	return m == consent.ModeLook || m == consent.ModeWork || m == consent.ModeAsk
 }
 
 // harmless: reads, creations, and changes to what the session made itself. A
@@ -206,15 +234,15 @@ func ScopeWords(s consent.Scope) string {
 // RuleWords prints a rule exactly as it will match.
 func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Capability == consent.CapabilitySession {
-		return "Open a session in " + r.Folder + ": " + ModeWords(c.Mode)
+		return "Open a session in " + consent.Visible(r.Folder, false) + ": " + ModeWords(c.Mode)
 	}
 	s := r.Capability + ": " + r.Action
 	if r.Exact != "" {
 		s += " `" + consent.Visible(r.Exact, false) + "`"
 	}
-	s += " in " + r.Folder
+	s += " in " + consent.Visible(r.Folder, false)
 	if r.Cwd != "" {
-		s += ", working in " + r.Cwd
+		s += ", working in " + consent.Visible(r.Cwd, false)
 	}
 	switch r.Contain {
 	case consent.Contained:
