@@ -101,7 +101,11 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := st.ResetPresence(ctx); err != nil {
+	err = st.ResetPresence(ctx)
+	if err == nil && o.PublicURL != "" {
+		err = st.SetAddress(ctx, strings.TrimSuffix(o.PublicURL, "/"))
+	}
+	if err != nil {
 		st.Close()
 		return nil, err
 	}

@@ -124,6 +124,13 @@ func (m *machine) greet() (*wire.Hello, error) {
 		m.sayClose(wire.CloseVersion, "this hub speaks version "+wire.Version)
 		return nil, fmt.Errorf("machine speaks version %s", hello.Protocol)
 	}
+	if m.id == "" {
+		if err := m.h.store.Bind(m.h.ctx, m.token, hello.MachineID); err != nil {
+			m.sayClose(wire.CloseUnauthorized, "the pairing line was used already")
+			return nil, err
+		}
+		m.id = hello.MachineID
+	}
 	if hello.MachineID != m.id {
 		m.sayClose(wire.CloseForbidden, "the token belongs to another computer")
 		return nil, errors.New("the token belongs to another machine")

@@ -12,11 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"localpc/tunnel/tunneltest"
+	"localpc/tunnel/wire"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const npmDir = "testdata/npm"
 
+// install brings the SDK as its lock file has it.
 var install = sync.OnceValue(func() error {
 	if _, err := os.Stat(filepath.Join(npmDir, "node_modules", "e2b", "package.json")); err == nil {
 		return nil
@@ -27,35 +33,37 @@ var install = sync.OnceValue(func() error {
 	return cmd.Run()
 })
 
-// sdk is a hub, a machine and the published E2B SDK.
+// sdk is a hub, a machine that works in a folder, and the E2B SDK as published.
 type sdk struct {
 	*tunneltest.Pair
 	*tunneltest.Folder
 }
 
-func newSDK(t *testing.T, options ...tunneltest.Option) *sdk {
+// newSDK makes one; ask stands for the person, nil allows everything.
+func newSDK(t *testing.T, ask func(context.Context, wire.Message) error, options ...tunneltest.Option) *sdk {
 	t.Helper()
 	if err := install(); err != nil {
 		t.Fatalf("npm ci: %v", err)
 	}
-	folder := &tunneltest.Folder{Dir: t.TempDir()}
+	folder := &tunneltest.Folder{Dir: t.TempDir(), Ask: ask}
 	return &sdk{tunneltest.New(t, folder.Handle, options...), folder}
 }
 
-// js runs a program that uses the SDK as published, and reads what it gives to
-// out() into v.
-func (s *sdk) js(t *testing.T, program string, v any) {
+// js runs a program that uses the SDK and reads what it gives to out() into v.
+func (s *sdk) js(t *testing.T, program string, v any, env ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-")
 	cmd.Dir = npmDir
 	cmd.Env = append(os.Environ(), "E2B_API_KEY="+s.Key, "E2B_API_URL="+s.URL+"/api", "E2B_SANDBOX_URL="+s.URL+"/sbx")
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin = strings.NewReader(`
 import * as e2b from 'e2b'
 const { Sandbox } = e2b
 const out = v => process.stdout.write(JSON.stringify(v))
-// failure gives the name and text of what a promise throws.
+const sleep = ms => new Promise(r => setTimeout(r, ms))
+// failure tells of what a promise throws; null when it does not.
 const failure = async p => { try { await p; return null } catch (e) { return { name: e.constructor.name, message: e.message, exitCode: e.exitCode, stdout: e.stdout, stderr: e.stderr } } }
 ` + program)
 	var stdout, stderr bytes.Buffer
@@ -64,33 +72,28 @@ const failure = async p => { try { await p; return null } catch (e) { return { n
 		t.Fatalf("the program failed: %v\n%s%s", err, stdout.Bytes(), stderr.Bytes())
 	}
 	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
-		t.Fatalf("output %q: %v", stdout.Bytes(), err)
+		t.Fatalf("output %q: %v\n%s", stdout.Bytes(), err, stderr.Bytes())
 	}
 }
 
+// failure is what an SDK call threw.
 type failure struct {
 	Name, Message, Stdout, Stderr string
-	ExitCode                      *int
+	ExitCode                      int
 }
 
-func TestSDKFirstPath(t *testing.T) {
-	t.Parallel()
-	s := newSDK(t)
-	var got struct {
-		Run, Read, Written string
-		Killed, Again      bool
+func (f *failure) is(t *testing.T, what, name string, parts ...string) {
+	t.Helper()
+	if f == nil {
+		t.Errorf("%s: nothing was thrown, want %s", what, name)
+		return
 	}
-	s.js(t, `
-const s = await Sandbox.create()
-const r = await s.commands.run('echo hi; cat > f.txt <<< "from a command"')
-await s.files.write('notes/a.txt', 'from the SDK')
-const written = await s.commands.run('cat notes/a.txt')
-out({ run: r.stdout, read: await s.files.read('f.txt'), written: written.stdout, killed: await s.kill(), again: await s.kill() })
-`, &got)
-	if got.Run != "hi\n" || got.Read != "from a command\n" || got.Written != "from the SDK" || !got.Killed || got.Again {
-		t.Errorf("got %+v", got)
+	if f.Name != name {
+		t.Errorf("%s: %s %q was thrown, want %s", what, f.Name, f.Message, name)
 	}
-	if open := s.Sessions(); len(open) != 0 {
-		t.Errorf("sessions still open on the machine: %v", open)
+	for _, p := range parts {
+		if !strings.Contains(f.Message, p) {
+			t.Errorf("%s: message %q lacks %q", what, f.Message, p)
+		}
 	}
 }

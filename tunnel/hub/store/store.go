@@ -180,6 +180,28 @@ func (s *Store) migrate(ctx context.Context) error {
 // Secret is 32 bytes that stay the same for this data.
 func (s *Store) Secret() []byte { return s.secret }
 
+// SetAddress keeps where clients reach the hub; Address gives it, or "".
+func (s *Store) SetAddress(ctx context.Context, address string) error {
+	_, err := s.db.ExecContext(ctx, `DELETE FROM about; INSERT INTO about (address) VALUES (?)`, address)
+	return err
+}
+
+// Address is where clients reach the hub, or "" when it has never said.
+func (s *Store) Address(ctx context.Context) (string, error) {
+	var address string
+	err := one(s.db.QueryRowContext(ctx, `SELECT address FROM about`).Scan(&address))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return address, err
+}
+
+// Exists tells whether dir holds a hub's data.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, dbName))
+	return err == nil
+}
+
 // Close ends all use of the database.
 func (s *Store) Close() error { return s.db.Close() }
 

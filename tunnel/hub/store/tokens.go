@@ -173,17 +173,53 @@ func (s *Store) AddMachineToken(ctx context.Context, machine, name string) (stri
 	return secret, nil
 }
 
+// pairFor is how long a token that no machine has come with yet is good.
+const pairFor = 24 * time.Hour
+
+// AddPairingToken makes a token for a computer that is not known yet: the
+// first that comes with it keeps it.
+func (s *Store) AddPairingToken(ctx context.Context, name string) (string, error) {
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	secret := newSecret(MachinePrefix, 32)
+	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, 'owner', 'machine', ?, ?, ?, ?)`,
+		newID("m"), hash(secret), secret[:len(MachinePrefix)+4], name, ms(s.now()))
+	if err != nil {
+		return "", fmt.Errorf("pairing token: %w", err)
+	}
+	return secret, nil
+}
+
+// Bind gives a pairing token to the machine that came with it, and revokes the
+// machine's earlier ones. ErrNotFound when another has come first.
+func (s *Store) Bind(ctx context.Context, token, machine string) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("bind token: %w", err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, ms(s.now()), machine); err != nil {
+		return fmt.Errorf("bind token: %w", err)
+	}
+	if err := affected(tx.ExecContext(ctx, `UPDATE tokens SET machine = ? WHERE id = ? AND machine = '' AND revoked = 0`, machine, token)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 // RevokeMachine revokes every token of a machine. ErrNotFound when it has none.
 func (s *Store) RevokeMachine(ctx context.Context, machine string) error {
 	return affected(s.db.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, ms(s.now()), machine))
 }
 
-// FindMachineToken gives the machine of a live token and the token's id.
+// FindMachineToken gives the machine of a live token, "" for a pairing token,
+// and the token's id.
 func (s *Store) FindMachineToken(ctx context.Context, secret string) (machine, token string, err error) {
 	var stored []byte
 	var used int64
 	h := hash(secret)
-	err = s.db.QueryRowContext(ctx, `SELECT id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0`, h).
+	err = s.db.QueryRowContext(ctx, `SELECT id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0 AND (machine <> '' OR created > ?)`, h, ms(s.now().Add(-pairFor))).
 		Scan(&token, &machine, &stored, &used)
 	if err != nil {
 		return "", "", one(err)

@@ -14,12 +14,17 @@ CREATE TABLE tokens (
     hash      BLOB NOT NULL UNIQUE, -- SHA-256
     prefix    TEXT NOT NULL,        -- the first characters, for display
     name      TEXT NOT NULL,
-    machine   TEXT NOT NULL DEFAULT '',
+    machine   TEXT NOT NULL DEFAULT '', -- '' until a new machine comes with it
     created   INTEGER NOT NULL,
     last_used INTEGER NOT NULL DEFAULT 0,
     revoked   INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX tokens_machine ON tokens (machine) WHERE kind = 'machine';
+
+-- What the hub says of itself to the localpc-hub commands.
+CREATE TABLE about (
+    address TEXT NOT NULL
+);
 
 CREATE TABLE machines (
     id        TEXT PRIMARY KEY,
@@ -58,5 +63,6 @@ CREATE INDEX sandboxes_machine ON sandboxes (machine, ended);
 -- +goose Down
 DROP TABLE sandboxes;
 DROP TABLE machines;
+DROP TABLE about;
 DROP TABLE tokens;
 DROP TABLE users;

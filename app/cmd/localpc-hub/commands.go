@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"localpc/consent"
+	"localpc/tunnel/hub/store"
+)
+
+// withStore opens the data for one command. Only what makes something makes
+// new data: elsewhere a wrong --data would look like a hub that knows nobody.
+func (c *cli) withStore(ctx context.Context, name string, do func(context.Context, *store.Store, string) error) error {
+	if !store.Exists(c.data) {
+		if !strings.HasSuffix(name, " add") {
+			return fmt.Errorf("there is no hub's data in %s; name the right folder with --data DIR", c.data)
+		}
+		fmt.Fprintf(c.errs, "New data for a hub is made in %s.\n", c.data)
+	}
+	s, err := store.Open(ctx, c.data)
+	if err != nil {
+		return err
+	}
+	arg := ""
+	if len(c.args) > 2 {
+		arg = c.args[2]
+	}
+	return errors.Join(do(ctx, s, arg), s.Close())
+}
+
+func (c *cli) keyAdd(ctx context.Context, s *store.Store, name string) error {
+	k, err := s.AddKey(ctx, name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, k.Secret)
+	fmt.Fprintf(c.errs, "This key is shown once. It is known as %s; end it with: localpc-hub key revoke %s\n", k.ID, k.ID)
+	address, err := s.Address(ctx)
+	if err == nil && address != "" {
+		fmt.Fprintf(c.errs, "An E2B program takes it with E2B_API_URL=%s/api and E2B_SANDBOX_URL=%s/sbx\n", address, address)
+	}
+	return err
+}
+
+func (c *cli) keyList(ctx context.Context, s *store.Store, _ string) error {
+	keys, err := s.Keys(ctx)
+	if err != nil || c.json {
+		return c.list(keys, err)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tKEY\tMADE\tLAST USED")
+	for _, k := range keys {
+		fmt.Fprintf(w, "%s\t%s\t%s…\t%s\t%s\n", k.ID, shown(k.Name), k.Prefix, moment(k.Created), moment(k.LastUsed))
+	}
+	return w.Flush()
+}
+
+func (c *cli) keyRevoke(ctx context.Context, s *store.Store, id string) error {
+	if err := s.RevokeKey(ctx, id); errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no key %s; localpc-hub key list shows them", shown(id))
+	} else if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.errs, "The key does not work any more, and what was opened with it ends.")
+	return nil
+}
+
+func (c *cli) machineAdd(ctx context.Context, s *store.Store, name string) error {
+	address := strings.TrimSuffix(c.public, "/")
+	if address == "" {
+		var err error
+		if address, err = s.Address(ctx); err != nil {
+			return err
+		}
+	}
+	if address == "" {
+		return errors.New("the hub's address is not known yet; start the hub first, or name it with --public-url URL")
+	}
+	token, err := s.AddPairingToken(ctx, name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s#%s\n", address, token)
+	fmt.Fprintln(c.errs, "This line is shown once, and good for one computer and one day. On that computer: localpc pair LINE")
+	return nil
+}
+
+func (c *cli) machineList(ctx context.Context, s *store.Store, _ string) error {
+	machines, err := s.Machines(ctx)
+	if err != nil || c.json {
+		return c.list(machines, err)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tSTATE\tSYSTEM\tLAST SEEN\tNOTE")
+	for _, m := range machines {
+		state, note := "offline", ""
+		if m.Online {
+			state = "online"
+		}
+		if !m.RecordCut.IsZero() {
+			note = "its record was cut off or changed before " + moment(m.RecordCut)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, shown(m.Name), state, m.Platform+" "+m.Arch, moment(m.LastSeen), note)
+	}
+	return w.Flush()
+}
+
+func (c *cli) machineRevoke(ctx context.Context, s *store.Store, id string) error {
+	if err := s.RevokeMachine(ctx, id); errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no paired computer %s; localpc-hub machine list shows them", shown(id))
+	} else if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.errs, "The computer cannot connect any more. A running hub lets it go within half a minute.")
+	return nil
+}
+
+func (c *cli) list(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(c.out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// shown makes a name from elsewhere safe and short enough for a terminal.
+func shown(s string) string {
+	s = consent.Visible(s, false)
+	if r := []rune(s); len(r) > 60 {
+		s = string(r[:59]) + "…"
+	}
+	return s
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

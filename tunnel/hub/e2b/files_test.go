@@ -1,0 +1,362 @@
+package e2b_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"localpc/tunnel/wire"
+)
+
+func TestSDKFiles(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	type entry struct {
+		Name, Type, Path, Permissions, Owner, SymlinkTarget string
+		Size                                                int64
+		Mode                                                uint32
+		ModifiedTime                                        time.Time
+	}
+	var got struct {
+		Wrote                         entry
+		Many                          []entry
+		Text, Stream, Empty           string
+		Bytes                         []int
+		Blob, Big                     int
+		Exists, Missing               bool
+		Made, MadeAgain               bool
+		List, Deep                    []entry
+		File, Dir, Link               entry
+		Moved                         entry
+		Read, Info, ListGone, ReadDir *failure
+		RemoveGone                    *failure
+	}
+	s.js(t, `
+const s = await Sandbox.create(), f = s.files, r = {}
+r.wrote = await f.write('a/b/hello.txt', 'hello')
+r.many = await f.writeFiles([{ path: 'a/one.txt', data: '1' }, { path: '/home/user/a/zwei ü.txt', data: new Uint8Array([0, 255, 10]).buffer }, { path: 'a/three.txt', data: new Blob(['3']) }])
+await f.write('a/stream.txt', new Blob(['from a stream']).stream())
+r.text = await f.read('a/b/hello.txt')
+r.bytes = [...await f.read('a/zwei ü.txt', { format: 'bytes' })]
+r.blob = (await f.read('a/three.txt', { format: 'blob' })).size
+r.stream = await new Response(await f.read('a/stream.txt', { format: 'stream' })).text()
+await f.write('a/empty', ''); r.empty = await f.read('a/empty')
+await f.write('big', 'x'.repeat(5_000_000)); r.big = (await f.read('big')).length; await f.remove('big')
+r.exists = await f.exists('a/one.txt'); r.missing = await f.exists('a/none.txt')
+r.made = await f.makeDir('new/dir'); r.madeAgain = await f.makeDir('new/dir')
+await s.commands.run('ln -s a/one.txt link; ln -s nowhere dangling; mkfifo pipe')
+r.list = await f.list('.'); r.deep = await f.list('a', { depth: 2 })
+r.file = await f.getInfo('a/one.txt'); r.dir = await f.getInfo('a'); r.link = await f.getInfo('link')
+r.moved = await f.rename('a/one.txt', 'a/moved.txt')
+r.read = await failure(f.read('a/one.txt')); r.info = await failure(f.getInfo('a/one.txt')); r.listGone = await failure(f.list('none')); r.readDir = await failure(f.read('a'))
+await f.remove('a'); r.removeGone = await failure(f.remove('a'))
+out(r)
+`, &got)
+	if w := got.Wrote; w.Name != "hello.txt" || w.Path != "a/b/hello.txt" || w.Type != "file" {
+		t.Errorf("wrote %+v", w)
+	}
+	if len(got.Many) != 3 || got.Many[1].Path != "/home/user/a/zwei ü.txt" || got.Many[1].Name != "zwei ü.txt" {
+		t.Errorf("wrote many: %+v", got.Many)
+	}
+	if got.Text != "hello" || got.Stream != "from a stream" || got.Empty != "" || got.Blob != 1 || !slices.Equal(got.Bytes, []int{0, 255, 10}) || got.Big != 5_000_000 {
+		t.Errorf("read %q, %q, %q, %d, %v, %d", got.Text, got.Stream, got.Empty, got.Blob, got.Bytes, got.Big)
+	}
+	if !got.Exists || got.Missing || !got.Made || got.MadeAgain {
+		t.Errorf("exists %v, missing %v, made %v, again %v", got.Exists, got.Missing, got.Made, got.MadeAgain)
+	}
+	names := func(list []entry) string {
+		var s []string
+		for _, e := range list {
+			s = append(s, e.Name+":"+e.Type)
+		}
+		return strings.Join(s, " ")
+	}
+	// A dangling link and a pipe are neither file nor directory, and the SDK
+	// leaves them out.
+	if n := names(got.List); n != "a:dir link:file new:dir" {
+		t.Errorf("list: %s", n)
+	}
+	if n := names(got.Deep); n != "b:dir hello.txt:file empty:file one.txt:file stream.txt:file three.txt:file zwei ü.txt:file" {
+		t.Errorf("deep list: %s", n)
+	}
+	if f := got.File; f.Size != 1 || f.Mode != 0o644 || f.Permissions != "-rw-r--r--" || f.Owner != "user" || time.Since(f.ModifiedTime) > time.Minute {
+		t.Errorf("file: %+v", f)
+	}
+	if got.Dir.Permissions != "drwxr-xr-x" || got.Link.SymlinkTarget != "a/one.txt" || got.Link.Type != "file" {
+		t.Errorf("dir %+v, link %+v", got.Dir, got.Link)
+	}
+	if got.Moved.Path != "a/moved.txt" || got.Moved.Type != "file" {
+		t.Errorf("moved: %+v", got.Moved)
+	}
+	got.Read.is(t, "read of what is not there", "FileNotFoundError")
+	got.Info.is(t, "getInfo of what is not there", "FileNotFoundError")
+	got.ListGone.is(t, "list of what is not there", "FileNotFoundError")
+	got.ReadDir.is(t, "read of a directory", "InvalidArgumentError")
+	if got.RemoveGone != nil {
+		t.Errorf("remove of what is not there: %+v", got.RemoveGone)
+	}
+}
+
+// Signed addresses lead to the root of the hub and name no sandbox.
+func TestSDKSignedAddresses(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	var got struct{ Down, Old, Up, Other string }
+	s.js(t, `
+await Sandbox.create()
+const s = await Sandbox.create()
+await s.files.write('page.html', '<script>alert(1)</script>')
+out({ down: await s.downloadUrl('page.html', { useSignatureExpiration: 60 }), old: await s.downloadUrl('page.html', { useSignatureExpiration: -1 }),
+  up: await s.uploadUrl('up.txt'), other: await s.downloadUrl('page.html') })`, &got)
+	resp := get(t, got.Down, nil)
+	if resp.status != 200 || resp.body != "<script>alert(1)</script>" {
+		t.Errorf("download: %d %q", resp.status, resp.body)
+	}
+	// The person's bytes never become a page of the hub.
+	for header, want := range map[string]string{"Content-Type": "application/octet-stream", "Content-Disposition": "attachment; filename=page.html",
+		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"} {
+		if v := resp.header.Get(header); v != want {
+			t.Errorf("%s is %q, want %q", header, v, want)
+		}
+	}
+	for what, u := range map[string]string{"an old signature": got.Old, "a signature for another path": strings.Replace(got.Other, "page.html", "up.txt", 1),
+		"another signature": strings.Replace(got.Other, "signature=v1_", "signature=v1_A", 1), "an upload address": got.Up} {
+		if r := get(t, u, nil); r.status != 401 {
+			t.Errorf("%s: %d", what, r.status)
+		}
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	part, _ := w.CreateFormFile("file", "ignored")
+	_, _ = part.Write([]byte("uploaded"))
+	w.Close()
+	req, _ := http.NewRequest("POST", got.Up, &form)
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	if status, body := do(t, req); status != 200 || !strings.Contains(body, `"path":"up.txt"`) {
+		t.Errorf("upload: %d %s", status, body)
+	}
+	if data, err := os.ReadFile(filepath.Join(s.Dir, "up.txt")); err != nil || string(data) != "uploaded" {
+		t.Errorf("uploaded %q, %v", data, err)
+	}
+}
+
+// raw gives the headers of a sandbox that a client without the SDK uses.
+func raw(t *testing.T, s *sdk) http.Header {
+	t.Helper()
+	var got struct{ ID, Token string }
+	s.js(t, `const s = await Sandbox.create(); out({ id: s.sandboxId, token: s.envdAccessToken })`, &got)
+	return http.Header{"E2b-Sandbox-Id": {got.ID}, "X-Access-Token": {got.Token}}
+}
+
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	if err := os.WriteFile(filepath.Join(s.Dir, "f"), []byte("0123456789"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ask    string
+		status int
+		body   string
+		answer string
+	}{
+		{"", 200, "0123456789", ""},
+		{"bytes=2-4", 206, "234", "bytes 2-4/10"},
+		{"bytes=7-", 206, "789", "bytes 7-9/10"},
+		{"bytes=8-100", 206, "89", "bytes 8-9/10"},
+		{"bytes=10-", 416, "", "bytes */10"},
+		{"bytes=5-2", 200, "0123456789", ""},
+		{"bytes=-3", 200, "0123456789", ""},
+		{"lines=1-2", 200, "0123456789", ""},
+	} {
+		h.Set("Range", c.ask)
+		r := get(t, s.URL+"/sbx/files?path=f", h)
+		if r.status != c.status || c.body != "" && r.body != c.body || r.header.Get("Content-Range") != c.answer {
+			t.Errorf("%q: %d %q, range %q", c.ask, r.status, r.body, r.header.Get("Content-Range"))
+		}
+	}
+}
+
+func TestUploadBadInput(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	form := func(parts ...string) string {
+		b := ""
+		for _, p := range parts {
+			b += "--X\r\nContent-Disposition: form-data; " + p + "\r\n\r\ndata\r\n"
+		}
+		return b + "--X--\r\n"
+	}
+	for _, c := range []struct {
+		name, query, kind, encoding, body string
+		status                            int
+	}{
+		{"no path", "", "application/octet-stream", "", "x", 400},
+		{"an empty form", "", "multipart/form-data; boundary=X", "", form(), 400},
+		{"no file in the form", "", "multipart/form-data; boundary=X", "", form(`name="other"; filename="a"`), 400},
+		{"a file without a name", "", "multipart/form-data; boundary=X", "", form(`name="file"`), 400},
+		{"one path, two files", "?path=a", "multipart/form-data; boundary=X", "", form(`name="file"; filename="a"`, `name="file"; filename="b"`), 400},
+		{"a form without a boundary", "", "multipart/form-data", "", "x", 400},
+		{"a form that breaks off", "?path=half", "multipart/form-data; boundary=X", "", "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"half\"\r\n\r\nda", 400},
+		{"a path too long", "?path=" + strings.Repeat("p", 5000), "application/octet-stream", "", "x", 400},
+		{"a path with NUL", "?path=a%00b", "application/octet-stream", "", "x", 400},
+		{"packed", "?path=a", "application/octet-stream", "gzip", "x", 415},
+		{"another user", "?path=a&username=root", "application/octet-stream", "", "x", 401},
+	} {
+		req, err := http.NewRequest("POST", s.URL+"/sbx/files"+c.query, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = h.Clone()
+		req.Header.Set("Content-Type", c.kind)
+		if c.encoding != "" {
+			req.Header.Set("Content-Encoding", c.encoding)
+		}
+		if status, body := do(t, req); status != c.status || !strings.Contains(body, `"message":"`) {
+			t.Errorf("%s: %d %s, want %d", c.name, status, body, c.status)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, "half")); err == nil {
+		t.Error("half an upload became a file")
+	}
+}
+
+// A client that dies in the middle of its upload leaves nothing behind.
+func TestUploadBreaksOff(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	for _, length := range []string{"Content-Length: 1000000", "Transfer-Encoding: chunked"} {
+		u, _ := url.Parse(s.URL)
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /sbx/files?path=half HTTP/1.1\r\nHost: %s\r\nE2b-Sandbox-Id: %s\r\nX-Access-Token: %s\r\n%s\r\n\r\n5\r\nhello\r\n", u.Host, h.Get("E2b-Sandbox-Id"), h.Get("X-Access-Token"), length)
+		time.Sleep(100 * time.Millisecond)
+		conn.Close()
+	}
+	// A request of its own afterwards shows that the machine is done with them.
+	if r := get(t, s.URL+"/sbx/files?path=none", h); r.status != 404 {
+		t.Errorf("read afterwards: %d %s", r.status, r.body)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if _, err := os.Stat(filepath.Join(s.Dir, "half")); err == nil {
+		t.Error("half an upload became a file")
+	}
+}
+
+// An upload that is refused at its start still gets its answer, whatever its
+// client goes on to send.
+func TestUploadRefusedEarly(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, func(_ context.Context, m wire.Message) error { return nil })
+	h := raw(t, s)
+	req, _ := http.NewRequest("POST", s.URL+"/sbx/files?path=a%00b", io.LimitReader(zeros{}, 20<<20))
+	req.Header = h
+	if status, body := do(t, req); status != 400 || !strings.Contains(body, "NUL") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// Every call to a sandbox needs its token.
+func TestSandboxDoors(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	for name, change := range map[string]func(http.Header){
+		"no token":            func(h http.Header) { h.Del("X-Access-Token") },
+		"the key instead":     func(h http.Header) { h.Set("X-Access-Token", s.Key) },
+		"another token":       func(h http.Header) { h.Set("X-Access-Token", strings.Repeat("0", 64)) },
+		"another sandbox":     func(h http.Header) { h.Set("E2b-Sandbox-Id", "i0") },
+		"no sandbox":          func(h http.Header) { h.Del("E2b-Sandbox-Id") },
+		"a machine's token":   func(h http.Header) { h.Set("X-Access-Token", s.Token) },
+		"only the API's key":  func(h http.Header) { h.Del("X-Access-Token"); h.Set("X-API-KEY", s.Key) },
+		"a signature of none": func(h http.Header) { h.Del("X-Access-Token") },
+	} {
+		for _, path := range []string{"/files?path=x", "/files?path=x&signature=v1_x", "/health", "/", "/init", "/process.Process/List"} {
+			bad := h.Clone()
+			change(bad)
+			if r := get(t, s.URL+"/sbx"+path, bad); r.status != 401 {
+				t.Errorf("%s, %s: %d", name, path, r.status)
+			}
+		}
+	}
+	if r := get(t, s.URL+"/sbx/health", h); r.status != 204 {
+		t.Errorf("health with the token: %d", r.status)
+	}
+	id := h.Get("E2b-Sandbox-Id")
+	if r := get(t, s.URL+"/sbx/by-id/"+id+"/health", http.Header{"X-Access-Token": h["X-Access-Token"]}); r.status != 204 {
+		t.Errorf("health by address: %d", r.status)
+	}
+	h.Set("E2b-Sandbox-Port", "3000")
+	if r := get(t, s.URL+"/sbx/", h); r.status != 404 || !strings.Contains(r.body, "Ports") {
+		t.Errorf("another port: %d %s", r.status, r.body)
+	}
+	h.Del("E2b-Sandbox-Port")
+	h.Set("Connect-Timeout-Ms", "soon")
+	if r := get(t, s.URL+"/sbx/health", h); r.status != 400 {
+		t.Errorf("odd timeout: %d %s", r.status, r.body)
+	}
+}
+
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func get(t *testing.T, u string, h http.Header) response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", u, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h != nil {
+		req.Header = h.Clone()
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{resp.StatusCode, resp.Header, string(body)}
+}
+
+func do(t *testing.T, req *http.Request) (int, string) {
+	t.Helper()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// client keeps no connections, so that none outlives its test.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
