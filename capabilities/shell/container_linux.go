@@ -1,0 +1,316 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"localpc/capabilities"
+	"localpc/capabilities/shell/spawn"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// Where things are in a container, beside the folder at /home/user.
+const (
+	cacheInside = "/var/cache/user"
+	spawnInside = "/.localpc-spawn"
+	gitInside   = "/etc/gitconfig.user"
+)
+
+// etcNames are the files of /etc that a container sees. No accounts, keys,
+// settings of services, or the machine's identity.
+var etcNames = []string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "nsswitch.conf",
+	"ssl/certs", "ssl/openssl.cnf", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/openssl.cnf", "ca-certificates/extracted",
+	"mime.types", "magic", "services", "protocols", "os-release", "debian_version", "fonts", "inputrc", "locale.alias", "locale.conf",
+	"terminfo", "perl", "python3", "python3.11", "python3.12", "python3.13", "java-17-openjdk", "java-21-openjdk", "xdg/mime"}
+
+// procNames are parts of /proc that tell of, or reach, the whole computer.
+// They belong to root, and that is who a container's user is outside when root
+// started it.
+var procNames = []string{"acpi", "asound", "bus", "fs", "irq", "scsi", "sys", "kcore", "keys", "key-users", "kmsg", "kallsyms",
+	"latency_stats", "mtrr", "sched_debug", "slabinfo", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup"}
+
+const passwdInside = "root:x:0:0:root:/:/usr/sbin/nologin\nuser:x:1000:1000:user:" + inside + ":/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+const groupInside = "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"
+const hostsInside = "127.0.0.1\tlocalhost localpc\n::1\tlocalhost\n"
+
+// container is what bubblewrap is started with.
+type container struct {
+	args   []string
+	files  []*os.File // from descriptor base on; the caller closes them
+	base   int
+	checks []spawn.Check
+	env    map[string]string
+}
+
+func (c *container) add(args ...string) { c.args = append(c.args, args...) }
+
+// data gives bubblewrap a file's contents.
+func (c *container) data(b []byte, dest string) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	c.files = append(c.files, r)
+	// A pipe holds 64 KiB, so that this does not wait for a reader.
+	if _, err := w.Write(b[:min(len(b), 60<<10)]); err != nil {
+		return err
+	}
+	c.add("--ro-bind-data", itoa(c.base+len(c.files)-1), dest)
+	return nil
+}
+
+// bind mounts a directory of the session. The path could be another directory
+// by the time bubblewrap looks it up, so process 1 checks what is mounted,
+// and nothing runs on a mismatch; dir, kept open, keeps its number from being
+// used again.
+func (c *container) bind(how string, dir *os.File, dest string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return err
+	}
+	c.files = append(c.files, dir)
+	c.add(how, dir.Name(), dest)
+	c.checks = append(c.checks, spawn.Check{Path: dest, Dev: st.Dev, Ino: st.Ino})
+	return nil
+}
+
+func (c *container) close() {
+	for _, f := range c.files {
+		f.Close()
+	}
+}
+
+// isolate is what every container has, the trial one too: namespaces of its
+// own, an ordinary user, no rights, the system's programs read-only.
+func (c *container) isolate() {
+	// Not --die-with-parent: it means the thread that started bubblewrap, and
+	// a Go program's threads come and go. The control socket does it instead.
+	c.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+		"--uid", "1000", "--gid", "1000", "--hostname", "localpc", "--cap-drop", "ALL", "--new-session", "--as-pid-1",
+		"--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev")
+	for _, d := range []string{"bin", "sbin", "lib", "lib64", "lib32", "libx32"} {
+		fi, err := os.Lstat("/" + d)
+		switch {
+		case err != nil:
+		case fi.Mode()&os.ModeSymlink != 0:
+			c.add("--symlink", "usr/"+d, "/"+d)
+		default:
+			c.add("--ro-bind", "/"+d, "/"+d)
+		}
+	}
+	for _, n := range procNames {
+		if os.Geteuid() != 0 {
+			break
+		}
+		fi, err := os.Lstat("/proc/" + n)
+		switch {
+		case err != nil:
+		case fi.IsDir():
+			c.add("--ro-bind-try", "/proc/"+n, "/proc/"+n)
+		default:
+			c.add("--ro-bind", os.DevNull, "/proc/"+n)
+		}
+	}
+}
+
+// newContainer puts together what the command of pl sees. base is the
+// descriptor that its first file will have.
+func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container, err error) {
+	c := &container{base: base}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	sess := pl.session
+	c.isolate()
+	for _, n := range etcNames {
+		if _, err := os.Stat("/etc/" + n); err == nil {
+			c.add("--ro-bind-try", "/etc/"+n, "/etc/"+n)
+		}
+	}
+	for dest, text := range map[string]string{"/etc/passwd": passwdInside, "/etc/group": groupInside, "/etc/hosts": hostsInside, gitInside: string(gitConfig(s.o.Home))} {
+		if err := c.data([]byte(text), dest); err != nil {
+			return nil, err
+		}
+	}
+	c.add("--dir", "/run", "--dir", "/home", "--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")
+	c.add("--ro-bind", s.o.Spawn, spawnInside)
+
+	folder, err := openDir(unix.AT_FDCWD, sess.Folder, sess.Folder)
+	if err != nil {
+		return nil, folderGone(err)
+	}
+	how := "--bind"
+	if sess.Mode == consent.ModeLook {
+		how = "--ro-bind"
+	}
+	if err := c.bind(how, folder, inside); err != nil {
+		return nil, err
+	}
+	if how == "--bind" {
+		if err := c.protectGit(folder, inside); err != nil {
+			return nil, err
+		}
+	}
+	for dest, dir := range map[string]string{"/tmp": sess.Tmp, cacheInside: sess.Cache} {
+		f, err := openDir(unix.AT_FDCWD, dir, dir)
+		if err != nil {
+			return nil, wire.Wrap(err, wire.CodeInternal, "The session's own directory for temporary files is missing on this computer.")
+		}
+		if err := c.bind("--bind", f, dest); err != nil {
+			return nil, err
+		}
+	}
+	mounts, search, env := toolchains(s.o.Home, loginPath)
+	visible := !conflicts(sess.Folder, mounts)
+	for _, m := range mounts {
+		c.add("--ro-bind-try", m.from, m.to)
+	}
+	if visible {
+		// The folder's own name works too.
+		c.add("--symlink", inside, sess.Folder)
+	}
+	c.add("--remount-ro", "/")
+
+	c.env = map[string]string{
+		"HOME": inside, "USER": "user", "LOGNAME": "user", "SHELL": "/bin/bash", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+		"PATH":              strings.Join(append(search, systemPath), ":"),
+		"XDG_CACHE_HOME":    cacheInside,
+		"GOPATH":            cacheInside + "/go",
+		"CARGO_HOME":        cacheInside + "/cargo",
+		"npm_config_cache":  cacheInside + "/npm",
+		"GIT_CONFIG_GLOBAL": gitInside,
+	}
+	for k, v := range env {
+		c.env[k] = v
+	}
+	return c, nil
+}
+
+// protectGit makes existing hooks read-only. .git becomes a mount of its own,
+// because a directory above a mount can be moved away, and a mount can't.
+func (c *container) protectGit(folder *os.File, dest string) error {
+	git, err := openDir(int(folder.Fd()), ".git", filepath.Join(folder.Name(), ".git"))
+	if err != nil {
+		return nil // none, or a file that points elsewhere
+	}
+	hooks, err := openDir(int(git.Fd()), "hooks", filepath.Join(git.Name(), "hooks"))
+	if err != nil {
+		git.Close()
+		return nil
+	}
+	if err := c.bind("--bind", git, dest+"/.git"); err != nil {
+		hooks.Close()
+		return err
+	}
+	return c.bind("--ro-bind", hooks, dest+"/.git/hooks")
+}
+
+// conflicts tells whether the folder's own name is taken in the container.
+func conflicts(folder string, mounts []mount) bool {
+	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc", "/proc", "/dev", "/tmp", "/run", "/var/run", "/var/tmp", inside, cacheInside, spawnInside} {
+		if under(folder, d) || under(d, folder) {
+			return true
+		}
+	}
+	for _, m := range mounts {
+		if under(folder, m.to) || under(m.to, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// openDir opens a directory that is not a link, without reading it.
+func openDir(at int, name, full string) (*os.File, error) {
+	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), full), nil
+}
+
+// folderID makes sure that the session's folder is still the one that was
+// chosen.
+func folderID(sess *capabilities.Session) (capabilities.FileID, error) {
+	f, err := openDir(unix.AT_FDCWD, sess.Folder, sess.Folder)
+	if err != nil {
+		return capabilities.FileID{}, folderGone(err)
+	}
+	defer f.Close()
+	id, err := fileID(int(f.Fd()), "")
+	if err != nil || !id.Same(sess.FolderID) {
+		return capabilities.FileID{}, folderGone(err)
+	}
+	return id, nil
+}
+
+func folderGone(err error) error {
+	return wire.Wrap(err, wire.CodeChanged, "The session's folder is not there any more, or another one has taken its place. Open a new session.")
+}
+
+func fileID(fd int, name string) (capabilities.FileID, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return capabilities.FileID{}, err
+	}
+	return idOf(&st), nil
+}
+
+func idOf(st *unix.Statx_t) capabilities.FileID {
+	id := capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return id
+}
+
+// tryContainer starts one, and says why it can't be had.
+func (s *Shell) tryContainer(ctx context.Context) string {
+	if s.o.Bwrap == "" {
+		return "Containment needs bubblewrap, which is not installed. Install it with: sudo apt install bubblewrap"
+	}
+	c := &container{}
+	c.isolate()
+	cmd := exec.CommandContext(ctx, s.o.Bwrap, append(c.args, "--", "/usr/bin/true")...)
+	cmd.Env = []string{}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	err := cmd.Run()
+	if err == nil {
+		return ""
+	}
+	switch {
+	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "This system's AppArmor forbids containers to ordinary programs. Allow it with: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	case setting("kernel/unprivileged_userns_clone") == "0":
+		return "This system forbids containers to ordinary users. Allow it with: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case setting("user/max_user_namespaces") == "0":
+		return "This system allows no user namespaces. Allow them with: sudo sysctl -w user.max_user_namespaces=10000"
+	case errors.Is(err, os.ErrNotExist):
+		return "Containment needs bubblewrap, which is not at " + s.o.Bwrap + ". Install it with: sudo apt install bubblewrap"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	if line == "" {
+		line = err.Error()
+	}
+	return "bubblewrap could not start a container here (" + clip(consent.Visible(line, false), 200) + ")."
+}
+
+func setting(name string) string {
+	b, _ := os.ReadFile("/proc/sys/" + name)
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,214 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// inside is the session's folder as a contained command sees it.
+const inside = "/home/user"
+
+// plan is a command, looked at: what is shown and what runs both come from it.
+type plan struct {
+	argv   []string // what is started
+	exact  string   // what is shown
+	env    map[string]string
+	real   string // working directory on this computer
+	within string // the same in a container
+	limit  time.Duration
+
+	session     *capabilities.Session
+	scripts     []script
+	fingerprint string
+	noContain   string // why it can't be contained, or ""
+	folder      capabilities.FileID
+}
+
+// payload is what decides what runs; the digest is of this.
+type payload struct {
+	Cmd     string            `json:"cmd"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Cwd     string            `json:"cwd"`
+	Timeout int               `json:"timeout_ms"`
+}
+
+func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.ProcessStart) (*plan, error) {
+	pl := &plan{session: sess, env: map[string]string{}, limit: time.Duration(p.TimeoutMS) * time.Millisecond}
+	maps.Copy(pl.env, sess.Env)
+	maps.Copy(pl.env, p.Env)
+	pl.argv, pl.exact = command(p)
+	var err error
+	if pl.folder, err = folderID(sess); err != nil {
+		return nil, err
+	}
+	if err := pl.place(p.Cwd); err != nil {
+		return nil, err
+	}
+	if pl.noContain = s.Probe(ctx); pl.noContain != "" && sess.Mode == consent.ModeLook {
+		return nil, wire.Errorf(wire.CodeUnconfined, "This session may only look, and a command that can't be contained could change files. %s", pl.noContain)
+	}
+	pl.scripts = findScripts(ctx, sess.Folder, pl)
+	pl.fingerprint = fingerprintOf(pl.folder, pl.scripts)
+	return pl, nil
+}
+
+// command returns what is started and what is shown. Bash reads no start-up
+// files; what the E2B SDK sends, bash -l -c TEXT, is shown as TEXT.
+func command(p *wire.ProcessStart) (argv []string, exact string) {
+	exact = quoteAll(append([]string{p.Cmd}, p.Args...))
+	if path.Base(p.Cmd) != "bash" {
+		return append([]string{p.Cmd}, p.Args...), exact
+	}
+	argv = []string{p.Cmd, "--noprofile", "--norc"}
+	switch a := p.Args; {
+	case len(a) == 3 && a[0] == "-l" && a[1] == "-c":
+		return append(argv, "-c", a[2]), a[2]
+	case len(a) == 2 && (a[0] == "-c" || a[0] == "-lc"):
+		return append(argv, "-c", a[1]), a[1]
+	}
+	return append(argv, p.Args...), exact
+}
+
+// quoteAll writes argv so that a shell would read it back the same.
+func quoteAll(argv []string) string {
+	q := make([]string, len(argv))
+	for i, a := range argv {
+		q[i] = quote(a)
+	}
+	return strings.Join(q, " ")
+}
+
+func quote(s string) string {
+	plain := s != ""
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=,+@%", r)) {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// place finds the working directory. /home/user and ~ are the session's
+// folder; other absolute names are what they are where the command runs.
+func (pl *plan) place(cwd string) error {
+	folder := pl.session.Folder
+	rel, ours := "", false
+	switch {
+	case cwd == "" || cwd == "~":
+		ours = true
+	case strings.HasPrefix(cwd, "~/"):
+		rel, ours = cwd[2:], true
+	case under(cwd, inside):
+		rel, ours = strings.TrimPrefix(cwd, inside), true
+	case under(cwd, folder):
+		rel, ours = strings.TrimPrefix(cwd, folder), true
+	case !path.IsAbs(cwd):
+		rel, ours = cwd, true
+	}
+	if !ours {
+		pl.real = filepath.Clean(cwd)
+		pl.within = pl.real
+		return nil
+	}
+	pl.real = filepath.Join(folder, rel)
+	pl.within = path.Join(inside, rel)
+	fi, err := os.Stat(pl.real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wire.Errorf(wire.CodeInvalid, "The working directory does not exist: %s", cwd)
+	case err != nil:
+		return wire.Wrap(err, wire.CodeInvalid, "The working directory can't be entered: %s", cwd)
+	case !fi.IsDir():
+		return wire.Errorf(wire.CodeInvalid, "The working directory is not a directory: %s", cwd)
+	}
+	return nil
+}
+
+func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
+func (pl *plan) payload(p *wire.ProcessStart) payload {
+	return payload{Cmd: p.Cmd, Args: p.Args, Env: pl.env, Cwd: pl.real, Timeout: p.TimeoutMS}
+}
+
+func (pl *plan) envLines() []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(pl.env)) {
+		out = append(out, k+"="+quote(pl.env[k]))
+	}
+	return out
+}
+
+func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
+	d := capabilities.Description{
+		Action:      "run",
+		Title:       "Run " + clip(consent.Visible(pl.exact, false), 60),
+		Sentence:    "%s wants to run a command on this computer.",
+		Exact:       pl.exact,
+		Effects:     []consent.Effect{{Kind: consent.EffectRun, Text: "runs a command"}},
+		Risk:        consent.RiskNormal,
+		Payload:     pl.payload(p),
+		Fingerprint: pl.fingerprint,
+		Containable: pl.noContain == "",
+		FullOffered: pl.session.Mode != consent.ModeLook,
+		Rule:        capabilities.RuleParts{Exact: pl.exact, Env: strings.Join(pl.envLines(), " ")},
+		Scopes:      []consent.Scope{consent.Session, consent.Minutes15, consent.Always},
+	}
+	d.Details = append(d.Details, "Working in "+pl.real)
+	if pl.real != pl.session.Folder {
+		d.Rule.Cwd = pl.real
+	}
+	for _, line := range pl.envLines() {
+		d.Details = append(d.Details, "With "+line)
+	}
+	for _, k := range slices.Sorted(maps.Keys(pl.env)) {
+		if changesWhatRuns(k) {
+			d.Effects = append(d.Effects, consent.Effect{Kind: consent.EffectEnv, Text: "sets " + k + ", which changes what programs run"})
+			d.Risk = consent.RiskHigh
+		}
+	}
+	for _, sc := range pl.scripts {
+		d.Details = append(d.Details, sc.sentence())
+	}
+	if s := runnerSentence(pl.exact); s != "" {
+		d.Details = append(d.Details, s)
+	}
+	if pl.limit > 0 {
+		d.Details = append(d.Details, "Ended after "+pl.limit.String()+" at the latest")
+	}
+	if pl.noContain != "" {
+		d.Details = append(d.Details, "It can't be contained, so it could do everything that you can do. "+pl.noContain)
+		d.Risk, d.Scopes = consent.RiskHigh, []consent.Scope{consent.Session}
+	} else if d.Risk >= consent.RiskHigh {
+		d.Scopes = []consent.Scope{consent.Session, consent.Minutes15}
+	}
+	return d
+}
+
+// clip shortens s to n characters.
+func clip(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-1]) + "…"
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

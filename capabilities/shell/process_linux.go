@@ -1,0 +1,319 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"localpc/capabilities/shell/spawn"
+	"localpc/tunnel/wire"
+)
+
+// process is one command with all its children, below one localpc-spawn.
+type process struct {
+	session string
+	pid     int // of what was started here; alive as long as any child
+	name    string
+	cmd     *exec.Cmd
+	control *os.File
+
+	stdout, stderr output
+	said           *os.File // what bubblewrap or localpc-spawn has to say
+
+	exited chan spawn.Event // one event: the command itself has ended
+	gone   chan struct{}    // closed when no process is left
+
+	mu       sync.Mutex
+	writing  sync.Mutex              // orders to the control socket
+	children int                     // guarded by mu; left by an ended command
+	stopped  bool                    // guarded by mu; ended by its session's end
+	message  string                  // guarded by mu; the first line of said
+	follower context.CancelCauseFunc // guarded by mu
+}
+
+// output is one pipe of a command.
+type output struct {
+	r    *os.File
+	told chan struct{} // closed when its reader has sent all of the command's own output
+	done chan struct{} // closed when its reader has ended
+}
+
+func newOutput(r *os.File) output { return output{r, make(chan struct{}), make(chan struct{})} }
+
+// closeOutput ends the readers of the output, after the last process: one that
+// could not be ended may hold the pipes.
+func (p *process) closeOutput() {
+	for _, o := range []output{p.stdout, p.stderr} {
+		<-o.told
+		o.r.Close()
+		<-o.done
+	}
+}
+
+// drain lets the readers go on for d at most.
+func (p *process) drain(d time.Duration) {
+	deadline := time.Now().Add(d)
+	_ = p.stdout.r.SetReadDeadline(deadline)
+	_ = p.stderr.r.SetReadDeadline(deadline)
+}
+
+// launch is what to start: args[0] is the program, spec what it then runs.
+type launch struct {
+	args  []string
+	files []*os.File // handed over after the three of localpc-spawn
+	spec  spawn.Spec
+}
+
+// firstFile is the descriptor of launch.files[0] in the program.
+const firstFile = 6
+
+// startProcess returns when the command has been started, or could not be:
+// then the error is for the client.
+func startProcess(ctx context.Context, session string, l launch) (_ *process, err error) {
+	var opened []*os.File
+	defer func() {
+		if err != nil {
+			for _, f := range opened {
+				f.Close()
+			}
+		}
+	}()
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			if r, w, err = os.Pipe(); err == nil {
+				opened = append(opened, r)
+			}
+		}
+		return r, w
+	}
+	outR, outW := pipe()
+	errR, errW := pipe()
+	saidR, saidW := pipe()
+	theirs := []*os.File{outW, errW, saidW}
+	defer func() {
+		for _, f := range theirs {
+			if f != nil {
+				f.Close()
+			}
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirEnd := os.NewFile(uintptr(pair[1]), "control")
+	theirs = append(theirs, theirEnd)
+	if err := unix.SetNonblock(pair[0], true); err != nil { // for deadlines, and a Close that wakes readers
+		unix.Close(pair[0])
+		return nil, err
+	}
+	control := os.NewFile(uintptr(pair[0]), "control")
+	opened = append(opened, control)
+
+	cmd := exec.Command(l.args[0], l.args[1:]...)
+	cmd.Env = []string{} // nothing of this program's own
+	cmd.Dir = "/"
+	cmd.Stderr = saidW
+	cmd.ExtraFiles = append([]*os.File{theirEnd, outW, errW}, l.files...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	// What the child holds must not be held here too: its end is an end of file.
+	for i, f := range theirs {
+		f.Close()
+		theirs[i] = nil
+	}
+	if err != nil {
+		return nil, wire.Wrap(err, wire.CodeInternal, "This computer could not start its process starter, so nothing was run.")
+	}
+	p := &process{session: session, pid: cmd.Process.Pid, cmd: cmd, control: control, stdout: newOutput(outR), stderr: newOutput(errR),
+		name: string(l.spec.Argv[0]), said: saidR,
+		exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
+	started := make(chan spawn.Event, 1)
+	go p.watch(started)
+	// What is started reads this at once; when it has gone instead, writing
+	// fails and watch knows.
+	spec, err := json.Marshal(l.spec)
+	if err == nil {
+		_ = control.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		if _, werr := control.Write(spec); werr == nil {
+			_ = control.SetWriteDeadline(time.Time{})
+		}
+	}
+	var first spawn.Event
+	select {
+	case first = <-started:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-time.After(20 * time.Second):
+		err = errors.New("no answer from localpc-spawn")
+	}
+	if err == nil && first.Kind == spawn.Started {
+		return p, nil
+	}
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if endErr := p.end(within); endErr != nil {
+		return nil, endErr
+	}
+	if err == nil {
+		err = p.failure(first)
+	}
+	return nil, err
+}
+
+// watch reads what is reported until everything has gone. It owns control.
+func (p *process) watch(started chan<- spawn.Event) {
+	var wg sync.WaitGroup
+	wg.Add(2)
+	go func() {
+		defer wg.Done()
+		b := bufio.NewReader(io.LimitReader(p.said, 4096))
+		line, _ := b.ReadString('\n')
+		p.mu.Lock()
+		p.message = line
+		p.mu.Unlock()
+		_, _ = io.Copy(io.Discard, b)
+		_, _ = io.Copy(io.Discard, p.said)
+		p.said.Close()
+	}()
+	go func() {
+		defer wg.Done()
+		in := json.NewDecoder(p.control)
+		first, told := true, false
+		for {
+			var e spawn.Event
+			if err := in.Decode(&e); err != nil {
+				break
+			}
+			if first {
+				first = false
+				started <- e
+				continue
+			}
+			p.mu.Lock()
+			p.children = e.Running
+			p.mu.Unlock()
+			if e.Kind == spawn.Exited && !told {
+				told = true
+				p.exited <- e
+			}
+		}
+		if first {
+			started <- spawn.Event{Kind: spawn.Failed}
+		}
+		if !told {
+			// It was killed itself, and took the command along.
+			p.exited <- spawn.Event{Kind: spawn.Exited, Code: -1, Signal: syscall.SIGKILL.String()}
+		}
+	}()
+	_ = p.cmd.Wait()
+	// Should localpc-spawn live on without what was started here, this tells
+	// it to end everything.
+	p.control.Close()
+	wg.Wait()
+	close(p.gone)
+}
+
+// failure is the client's error for a command that was not started.
+func (p *process) failure(e spawn.Event) error {
+	errno := syscall.Errno(e.Errno)
+	switch e.What {
+	case spawn.FailedMount:
+		return folderGone(errno)
+	case spawn.FailedDir:
+		return wire.Wrap(errno, wire.CodeInvalid, "The working directory can't be entered where the command runs: %s.", errno.Error())
+	case spawn.FailedProgram:
+		if errno == syscall.EACCES {
+			return wire.Wrap(errno, wire.CodeForbidden, "%s is there, but it is not executable.", p.name)
+		}
+		return wire.Wrap(errno, wire.CodePathNotFound, "There is no program %s where the command runs.", p.name)
+	case spawn.FailedExec:
+		if errno == syscall.E2BIG {
+			return wire.Wrap(errno, wire.CodeInvalid, "The command and its environment are too long for this computer.")
+		}
+		return wire.Wrap(errno, wire.CodeInvalid, "%s could not be started: %s.", p.name, errno.Error())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return wire.Wrap(errors.New("container: "+p.message), wire.CodeUnconfined, "The container could not be set up, so nothing was run; this computer's log says why.")
+}
+
+func (p *process) left() int {
+	select {
+	case <-p.gone:
+		return 0
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.children
+}
+
+// markStopped ends the request that follows the process, if one does.
+func (p *process) markStopped() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	if p.follower != nil {
+		p.follower(errStopped())
+	}
+}
+
+// followedBy names what markStopped calls.
+func (p *process) followedBy(stop context.CancelCauseFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follower = stop
+	if p.stopped && stop != nil {
+		stop(errStopped())
+	}
+}
+
+func errStopped() error {
+	return wire.Errorf(wire.CodeStopped, "The command was stopped on this computer, or its session ended.")
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	b, err := json.Marshal(spawn.Order{Signal: int(sig)})
+	if err != nil {
+		panic(err)
+	}
+	_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = p.control.Write(b)
+}
+
+// end kills everything and waits until it has gone, or ctx ends.
+func (p *process) end(ctx context.Context) error {
+	p.signal(syscall.SIGKILL)
+	patience := time.NewTimer(2 * time.Second)
+	defer patience.Stop()
+	select {
+	case <-p.gone:
+		return nil
+	case <-ctx.Done():
+	case <-patience.C:
+	}
+	// It does not obey: it may have been stopped by somebody.
+	spawn.KillTree(p.pid)
+	_ = p.cmd.Process.Kill()
+	select {
+	case <-p.gone:
+		return nil
+	case <-ctx.Done():
+		return wire.Wrap(ctx.Err(), wire.CodeInternal, "A process could not be ended in time.")
+	}
+}

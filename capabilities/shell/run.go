@@ -1,0 +1,202 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"localpc/capabilities"
+	"localpc/capabilities/shell/spawn"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *wire.ProcessStart, g consent.Grant, out capabilities.Output) (capabilities.Result, error) {
+	pl, err := s.plan(ctx, sess, p)
+	if err != nil {
+		return capabilities.Result{}, err
+	}
+	if err := g.Check(consent.DigestOf(pl.payload(p)), pl.fingerprint); err != nil {
+		return capabilities.Result{}, err
+	}
+	contained := g.Choice().Contain != consent.FullAccess
+	if contained && pl.noContain != "" {
+		return capabilities.Result{}, wire.Errorf(wire.CodeUnconfined, "The command was to run contained, and that is not possible here. %s", pl.noContain)
+	}
+	if !contained && sess.Mode == consent.ModeLook {
+		return capabilities.Result{}, wire.Errorf(wire.CodeDenied, "This session may only look, so its commands do not run with full access.")
+	}
+
+	var before *listing
+	if contained && sess.Mode != consent.ModeLook {
+		before = s.list(ctx, sess)
+	}
+	proc, err := s.launch(ctx, pl, contained)
+	if err != nil {
+		if e := new(wire.Error); errors.As(err, &e) {
+			if cause := errors.Unwrap(e); cause != nil {
+				s.o.Log.Warn("A command was not started", "err", cause)
+			}
+			return capabilities.Result{}, err
+		}
+		return capabilities.Result{}, ended(ctx, err)
+	}
+	if err := s.add(proc); err != nil {
+		_ = proc.end(context.WithoutCancel(ctx))
+		proc.stdout.r.Close()
+		proc.stderr.r.Close()
+		return capabilities.Result{}, err
+	}
+	res, err := s.follow(ctx, proc, out)
+	if before != nil {
+		res.Notes = append(res.Notes, s.learn(context.WithoutCancel(ctx), sess, before)...)
+	}
+	return res, err
+}
+
+// launch starts the command where the person chose.
+func (s *Shell) launch(ctx context.Context, pl *plan, contained bool) (*process, error) {
+	l := launch{spec: spawn.Spec{LimitMS: pl.limit.Milliseconds()}}
+	for _, a := range pl.argv {
+		l.spec.Argv = append(l.spec.Argv, []byte(a))
+	}
+	loginPath := s.login.get(ctx)
+	if !contained {
+		l.args = []string{s.o.Spawn, spawn.RoleGuard}
+		l.spec.Dir = []byte(pl.real)
+		l.spec.Env = envBytes(personEnv(loginPath), pl.env)
+		return startProcess(ctx, pl.session.ID, l)
+	}
+	c, err := s.newContainer(pl, loginPath, firstFile)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	l.args = append(append([]string{s.o.Bwrap}, c.args...), "--", spawnInside, spawn.RoleInit)
+	l.files = c.files
+	l.spec.Dir = []byte(pl.within)
+	l.spec.Env = envBytes(c.env, pl.env)
+	l.spec.Checks = c.checks
+	return startProcess(ctx, pl.session.ID, l)
+}
+
+// follow streams a command's output until it has ended. When ctx ends first,
+// or the reply has gone, it ends the command with all its children.
+func (s *Shell) follow(ctx context.Context, proc *process, out capabilities.Output) (capabilities.Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	proc.followedBy(stop)
+	defer proc.followedBy(nil)
+	sendCtx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	p := newPump(s.o.Stall)
+	go p.read(proc.stdout, "stdout")
+	go p.read(proc.stderr, "stderr")
+	sent := make(chan struct{})
+	sendErr := out.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: proc.pid})
+	go func() {
+		defer close(sent)
+		if sendErr == nil {
+			p.send(sendCtx, out)
+		}
+	}()
+
+	var exit spawn.Event
+	err := sendErr
+	if err == nil {
+		select {
+		case exit = <-proc.exited:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-sent: // only when the reply has gone
+			err = p.gone()
+		}
+	}
+	if err != nil {
+		stopErr := proc.end(context.WithoutCancel(ctx))
+		p.fail(err)
+		proc.drain(time.Second)
+		<-proc.stdout.told
+		<-proc.stderr.told
+		<-sent
+		if stopErr != nil {
+			s.o.Log.Error("A cancelled command could not be ended", "err", stopErr)
+		}
+		return capabilities.Result{}, ended(ctx, err)
+	}
+	proc.drain(s.o.Drain)
+	for _, told := range []chan struct{}{proc.stdout.told, proc.stderr.told} {
+		select {
+		case <-told:
+		case <-ctx.Done():
+			// The command has ended; only its output is still on its way.
+			p.fail(context.Cause(ctx))
+			<-told
+		}
+	}
+	p.finish(sent, giveUp)
+	if ctx.Err() != nil {
+		_ = proc.end(context.WithoutCancel(ctx))
+		return capabilities.Result{}, ended(ctx, context.Cause(ctx))
+	}
+	return p.result(exit, proc.left()), nil
+}
+
+// ended is the error of a request whose context ended.
+func ended(ctx context.Context, err error) error {
+	if e := new(wire.Error); errors.As(err, &e) {
+		return e
+	}
+	if ctx.Err() != nil {
+		if e := new(wire.Error); errors.As(context.Cause(ctx), &e) {
+			return e
+		}
+		return wire.Wrap(err, wire.CodeCancelled, "The request was cancelled; the command and its children were ended.")
+	}
+	return err
+}
+
+func (p *pump) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+	p.changed.Broadcast()
+}
+
+func (p *pump) gone() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *pump) result(exit spawn.Event, running int) capabilities.Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := capabilities.Result{
+		Type: wire.TypeProcessExited,
+		Payload: &wire.ProcessExited{ExitCode: exit.Code, Signal: exit.Signal, TimedOut: exit.TimedOut,
+			Truncated: p.truncated, Running: running},
+		Outcome: fmt.Sprintf("exit code %d", exit.Code),
+		Failed:  exit.Code != 0,
+		Sent:    p.sent,
+		Output:  p.kept.Bytes(),
+	}
+	switch {
+	case exit.TimedOut:
+		r.Outcome = "ended at its time limit"
+	case exit.Signal != "":
+		r.Outcome = "ended by a signal (" + exit.Signal + ")"
+	}
+	if p.truncated {
+		r.Notes = append(r.Notes, "left out output that its reader did not take")
+	}
+	if running == 1 {
+		r.Notes = append(r.Notes, "left a process running")
+	} else if running > 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("left %d processes running", running))
+	}
+	return r
+}

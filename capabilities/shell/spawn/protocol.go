@@ -1,0 +1,80 @@
+// Package spawn is the last link of step 5: what localpc-spawn does, and the
+// words the shell executor and it exchange. Everything that a command starts
+// lives below a localpc-spawn, and ends with it: in a container it is process
+// 1, so the kernel ends the rest; with full access it is a subreaper that
+// walks its descendants, with a second one (the guard) above it in case it is
+// killed itself.
+//
+// Descriptors at its start: 3 is the control socket, 4 and 5 are the command's
+// standard output and error. The control socket carries JSON values: one Spec
+// and then Orders towards localpc-spawn, Events back. Its end of file ends
+// everything.
+package spawn
+
+// The roles, given as the first argument.
+const (
+	RoleInit   = "init"   // process 1 of a container
+	RoleGuard  = "guard"  // full access: starts a worker and outlives it
+	RoleWorker = "worker" // full access: runs the command
+)
+
+// Descriptors of localpc-spawn.
+const (
+	fdControl = 3
+	fdStdout  = 4
+	fdStderr  = 5
+)
+
+// Spec says what to run. Texts are bytes, because paths and variables need
+// not be UTF-8.
+type Spec struct {
+	Argv [][]byte `json:"argv"`
+	Env  [][]byte `json:"env"` // NAME=value
+	Dir  []byte   `json:"dir"`
+	// LimitMS ends the whole tree that many milliseconds after the start,
+	// unless the command has ended; 0 is none.
+	LimitMS int64 `json:"limit_ms,omitempty"`
+	// Checks are what has to be mounted where; otherwise nothing runs.
+	Checks []Check `json:"checks,omitempty"`
+}
+
+// Check names a directory and the identity it must have.
+type Check struct {
+	Path string `json:"path"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+}
+
+// Order is a signal for the whole tree: SIGTERM, or SIGKILL.
+type Order struct {
+	Signal int `json:"signal"`
+}
+
+// Kind of an Event. Serialised.
+type Kind string
+
+const (
+	Started  Kind = "started"
+	Failed   Kind = "failed"   // nothing was started
+	Exited   Kind = "exited"   // the command itself has ended
+	Children Kind = "children" // one that it left behind has ended
+)
+
+// What could not be had for the start.
+const (
+	FailedMount   = "mount"   // a Check did not hold
+	FailedDir     = "dir"     // the working directory
+	FailedProgram = "program" // not found
+	FailedExec    = "exec"    // found, and could not be started
+)
+
+// Event is what localpc-spawn reports.
+type Event struct {
+	Kind     Kind   `json:"kind"`
+	Code     int    `json:"code,omitempty"`   // -1 when ended by a signal
+	Signal   string `json:"signal,omitempty"` // "killed", as package syscall names it
+	TimedOut bool   `json:"timed_out,omitempty"`
+	Running  int    `json:"running,omitempty"` // processes that are left
+	What     string `json:"what,omitempty"`    // Failed: see above
+	Errno    int    `json:"errno,omitempty"`
+}

@@ -1,0 +1,252 @@
+package spawn
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main is localpc-spawn. It must be called on the main thread, locked to it:
+// the kernel ends a process "with its parent" when the parent's thread ends.
+func Main(args []string) int {
+	role := ""
+	if len(args) == 1 {
+		role = args[0]
+	}
+	// Nobody of the same user may read this process or attach to it.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 1
+	}
+	if err := unix.CloseRange(fdControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return 1
+	}
+	switch role {
+	case RoleGuard:
+		return guard()
+	case RoleInit, RoleWorker:
+		w := &worker{contained: role == RoleInit, control: os.NewFile(fdControl, "control")}
+		return w.run()
+	}
+	os.Stderr.WriteString("localpc-spawn is started by localpc; it does nothing on its own.\n")
+	return 2
+}
+
+type worker struct {
+	contained bool
+	control   *os.File
+
+	mu       sync.Mutex // guards what follows, and writing to control
+	timedOut bool
+}
+
+func (w *worker) run() int {
+	if w.contained {
+		// Whoever started the container holds it; when that one goes, so does
+		// everything here. Keys that the person's session holds stay outside.
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
+			return 1
+		}
+		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && err != unix.ENOSYS && err != unix.EPERM {
+			return 1
+		}
+	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 1
+	}
+	// Handled, not ignored: an ignored signal would stay so in the command.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+
+	in := json.NewDecoder(w.control)
+	var s Spec
+	if err := in.Decode(&s); err != nil || len(s.Argv) == 0 {
+		return 1
+	}
+	leader, failed := w.start(s)
+	if failed != nil {
+		w.tell(*failed)
+		return 0
+	}
+	w.tell(Event{Kind: Started})
+	go w.obey(in)
+	if !w.contained {
+		go func() {
+			for sig := range signals {
+				if sig != syscall.SIGPIPE {
+					w.endAll()
+				}
+			}
+		}()
+	}
+	var limit *time.Timer
+	if s.LimitMS > 0 {
+		limit = time.AfterFunc(time.Duration(s.LimitMS)*time.Millisecond, func() {
+			w.mu.Lock()
+			w.timedOut = true
+			w.mu.Unlock()
+			w.signal(syscall.SIGKILL)
+		})
+	}
+	return w.reap(leader, limit)
+}
+
+// start returns the pid of the command, or why there is none.
+func (w *worker) start(s Spec) (int, *Event) {
+	for _, c := range s.Checks {
+		var st unix.Stat_t
+		if err := unix.Lstat(c.Path, &st); err != nil || st.Dev != c.Dev || st.Ino != c.Ino {
+			return 0, failed(FailedMount, err)
+		}
+	}
+	if err := os.Chdir(string(s.Dir)); err != nil {
+		return 0, failed(FailedDir, err)
+	}
+	env := texts(s.Env)
+	argv := texts(s.Argv)
+	program, err := lookUp(argv[0], env)
+	if err != nil {
+		return 0, failed(FailedProgram, err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, failed(FailedExec, err)
+	}
+	defer null.Close()
+	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
+		Env:   env,
+		Files: []uintptr{null.Fd(), fdStdout, fdStderr},
+		// A session of its own: no terminal to wait for.
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, failed(FailedExec, err)
+	}
+	// From here on only the command and its children hold its output.
+	unix.Close(fdStdout)
+	unix.Close(fdStderr)
+	return pid, nil
+}
+
+// reap waits for the command, tells of its end, and then for what it left.
+func (w *worker) reap(leader int, limit *time.Timer) int {
+	over := false
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return 0
+		case pid == leader:
+			over = true
+			if limit != nil {
+				limit.Stop()
+			}
+			e := Event{Kind: Exited, Code: ws.ExitStatus(), Running: len(descendants(os.Getpid()))}
+			if ws.Signaled() {
+				e.Code, e.Signal = -1, ws.Signal().String()
+			}
+			w.mu.Lock()
+			e.TimedOut = w.timedOut
+			w.mu.Unlock()
+			w.tell(e)
+		case over:
+			w.tell(Event{Kind: Children, Running: len(descendants(os.Getpid()))})
+		}
+	}
+}
+
+// obey carries out orders until the control socket ends, which ends all.
+func (w *worker) obey(in *json.Decoder) {
+	for {
+		var o Order
+		if err := in.Decode(&o); err != nil {
+			w.endAll()
+		}
+		w.signal(syscall.Signal(o.Signal))
+	}
+}
+
+func (w *worker) signal(sig syscall.Signal) {
+	switch {
+	case sig != syscall.SIGTERM && sig != syscall.SIGKILL:
+	case w.contained:
+		// All but this process, which is 1 in here.
+		_ = syscall.Kill(-1, sig)
+	case sig == syscall.SIGKILL:
+		KillTree(os.Getpid())
+	default:
+		SignalTree(os.Getpid(), sig)
+	}
+}
+
+func (w *worker) endAll() {
+	w.signal(syscall.SIGKILL)
+	os.Exit(0)
+}
+
+func (w *worker) tell(e Event) {
+	b, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// When nobody listens any more, obey sees it too.
+	_, _ = w.control.Write(append(b, '\n'))
+}
+
+func failed(what string, err error) *Event {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return &Event{Kind: Failed, What: what, Errno: int(errno)}
+}
+
+func texts(bs [][]byte) []string {
+	out := make([]string, len(bs))
+	for i, b := range bs {
+		out[i] = string(b)
+	}
+	return out
+}
+
+// lookUp finds a program as a shell would, in the PATH of env.
+func lookUp(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	search := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = v
+		}
+	}
+	for _, dir := range strings.Split(search, ":") {
+		if !strings.HasPrefix(dir, "/") {
+			continue // never from the working directory
+		}
+		if p := path.Join(dir, name); executable(p) == nil {
+			return p, nil
+		}
+	}
+	return "", syscall.ENOENT
+}
+
+func executable(p string) error {
+	fi, err := os.Stat(p)
+	switch {
+	case err != nil:
+		return err
+	case fi.IsDir():
+		return syscall.EISDIR
+	}
+	return unix.Access(p, unix.X_OK)
+}
