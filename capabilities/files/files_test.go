@@ -17,12 +17,7 @@ import (
 	"localpc/tunnel/wire"
 )
 
-func TestMain(m *testing.M) {
-	if role := os.Getenv(childRole); role != "" {
-		os.Exit(runChild(role))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
 	capabilitytest.Run(t, capabilitytest.Suite{

@@ -166,11 +166,16 @@ func removeTree(ctx context.Context, parent *os.Root, name string, n *removed) e
 		n.files++
 		return nil
 	}
-	if err := removeBelow(ctx, parent, name, fi, n); err != nil {
+	err = removeBelow(ctx, parent, name, fi, n)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	if err := parent.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// One that cannot be read goes too when it is empty.
+	if rerr := parent.Remove(name); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		return rerr
 	}
 	n.dirs++
 	return nil
@@ -179,9 +184,6 @@ func removeTree(ctx context.Context, parent *os.Root, name string, n *removed) e
 func removeBelow(ctx context.Context, parent *os.Root, name string, was fs.FileInfo, n *removed) error {
 	dir, err := parent.OpenRoot(name)
 	if err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			return nil // an empty folder can be removed without being read
-		}
 		return err
 	}
 	defer dir.Close()
