@@ -43,7 +43,7 @@ var mayImport = []struct {
 	{"app/ui/...", []string{"app/snapshot", "app/desklink", "consent/...", "assets", "app/ui/..."}},
 	{"app/machine", []string{"tunnel", "tunnel/wire", "consent/...", "capabilities", "app/snapshot", "app/store", "app/settings", "app/login"}},
 	{"app/cmd/localpc-spawn", []string{"capabilities/shell/spawn"}},
-	{"app/cmd/localpc-hub", []string{"tunnel/..."}},
+	{"app/cmd/localpc-hub", []string{"tunnel/...", "consent"}},
 	{"app/cmd/localpc-desktop", []string{"app/ui/...", "app/desklink", "app/snapshot"}},
 	{"app/cmd/...", []string{"app/...", "capabilities/...", "consent/...", "tunnel/...", "assets"}},
 	{"app/apptest", []string{"app/..."}},

@@ -1,0 +1,147 @@
+// Localpc is the executor: the tunnel, the gate, the record, the executors and
+// the tray icon. It puts the seven steps' parts together and runs them; its
+// other commands ask the running program over the control socket.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"localpc/app/settings"
+)
+
+// version is what HELLO, the record and "localpc version" say.
+const version = "0.1.0"
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitFail  = 1
+	exitUsage = 2
+)
+
+const usage = `Local PC Executor lends this computer to an AI agent, on your terms.
+
+  localpc [run]              start, or raise the window of the one that runs
+      --data DIR             where settings, grants and the record are kept
+      --embedded-hub ADDR    where the hub inside listens (127.0.0.1:4417)
+      --hub URL              connect to this hub
+      --folder DIR           the folder that is offered first
+      --policy ask|contained|full
+                             contained: files and contained commands in --folder
+                             without asking; full: everything, without asking
+  localpc pair this|LINE     pair with the hub inside, or with one that printed LINE
+  localpc unpair
+  localpc status             what goes on; answers a question that waits
+  localpc doctor             what works here, and what to do about the rest
+  localpc grants [revoke ID|all]
+  localpc record verify|export FILE|tail
+  localpc stop-work          stop everything and pause
+  localpc resume
+  localpc quit
+  localpc version
+
+Every command takes --data DIR; status, doctor, grants and record take --json.
+`
+
+// command is one subcommand: it gets its own flags' rest.
+type command struct {
+	run   func(c *cli, args []string) error
+	flags func(c *cli, f *flag.FlagSet)
+}
+
+// cli is what every command works with.
+type cli struct {
+	paths settings.Paths
+	json  bool
+	out   io.Writer
+	run   runFlags
+}
+
+// usageError is a wrong use: exit 2.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func commands() map[string]command {
+	return map[string]command{
+		"run":       {run: run, flags: runFlagSet},
+		"pair":      {run: pair},
+		"unpair":    {run: unpair},
+		"status":    {run: status, flags: jsonFlag},
+		"doctor":    {run: doctor, flags: jsonFlag},
+		"grants":    {run: grants, flags: jsonFlag},
+		"record":    {run: recordCommand, flags: jsonFlag},
+		"stop-work": {run: stopWork},
+		"resume":    {run: resume},
+		"quit":      {run: quit},
+		"version":   {run: func(c *cli, _ []string) error { _, err := fmt.Fprintln(c.out, "localpc", version); return err }},
+	}
+}
+
+func jsonFlag(c *cli, f *flag.FlagSet) {
+	f.BoolVar(&c.json, "json", false, "print JSON")
+}
+
+func main() { os.Exit(realMain(os.Args[1:])) }
+
+func realMain(args []string) int {
+	name := "run"
+	if len(args) > 0 && (args[0] == "" || args[0][0] != '-') {
+		name, args = args[0], args[1:]
+	}
+	if name == "help" || len(args) > 0 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
+		fmt.Print(usage)
+		return exitOK
+	}
+	cmd, ok := commands()[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "localpc: there is no command %q; localpc help lists them\n", name)
+		return exitUsage
+	}
+	c := &cli{out: os.Stdout}
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(os.Stderr)
+	fs.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	fs.StringVar(&c.paths.Data, "data", "", "where everything is kept")
+	if cmd.flags != nil {
+		cmd.flags(c, fs)
+	}
+	rest, err := parse(fs, args)
+	if err == nil && c.paths.Data == "" {
+		c.paths.Data, err = settings.DefaultData()
+	}
+	if err == nil {
+		err = cmd.run(c, rest)
+	} else {
+		err = usageError(err.Error())
+	}
+	var ue usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &ue):
+		fmt.Fprintf(os.Stderr, "localpc: %v\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(os.Stderr, "localpc: %v\n", err)
+		return exitFail
+	}
+}
+
+// parse takes flags before, between and after the words of a command.
+func parse(fs *flag.FlagSet, args []string) ([]string, error) {
+	var words []string
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+		if fs.NArg() == 0 {
+			return words, nil
+		}
+		words, args = append(words, fs.Arg(0)), fs.Args()[1:]
+	}
+}

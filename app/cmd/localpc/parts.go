@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/term"
+
+	"localpc/app/control"
+	"localpc/app/desklink"
+	"localpc/app/login"
+	"localpc/app/machine"
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/app/store"
+	"localpc/app/tray"
+	"localpc/capabilities/all"
+	"localpc/consent"
+	"localpc/consent/record"
+)
+
+// parts is everything that run puts together, to be closed in reverse.
+type parts struct {
+	machine *machine.Machine
+	tray    *tray.Tray
+	set     *settings.Store
+	desktop *desklink.Host // nil without a display
+	hub     *embedded
+	log     *slog.Logger
+	closers []func()
+}
+
+func (p *parts) close() {
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		p.closers[i]()
+	}
+}
+
+func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
+	p := &parts{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	logFile, err := openLog(c.paths.LogFile())
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() { logFile.Close() })
+	p.log = slog.New(slog.NewTextHandler(logFile, nil))
+	slog.SetDefault(p.log)
+	if p.set, err = settings.Load(c.paths); err != nil {
+		return nil, err
+	}
+	if err := c.run.apply(p.set); err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, c.paths.Data)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() { st.Close() })
+	keychain := login.Keychain{Machine: p.set.Get().MachineID}
+	key, kept, kerr := login.RecordKey(ctx, keychain)
+	if key == nil {
+		return nil, kerr
+	}
+	rec, err := record.Open(ctx, record.Options{Rows: st, Key: key, Kept: kept})
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	executors, sh, err := all.New(all.Options{Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"), Log: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.hub = &embedded{paths: c.paths, set: p.set, log: p.log}
+	p.closers = append(p.closers, p.hub.Stop)
+	o := machine.Options{Paths: c.paths, Settings: p.set, Store: st, Record: rec, Keychain: keychain, Executors: executors,
+		Policy: c.run.policyOf(), Hub: p.hub, Folder: c.run.folder, ContainProblem: sh.Probe(ctx), Version: version, Log: p.log}
+	if kept {
+		o.RecordKey = key.Public().(ed25519.PublicKey)
+	} else {
+		p.log.Warn("The keychain can't be used", "err", kerr)
+		o.Warnings = append(o.Warnings, "The keychain of this computer can't be used: the record is signed with a key that lasts until this program ends.")
+	}
+	if c.run.policy == "full" {
+		o.Warnings = append(o.Warnings, "Everything is allowed without asking, with full access (--policy full).")
+	}
+	if o.ContainProblem != "" {
+		o.Warnings = append(o.Warnings, o.ContainProblem)
+	}
+	o.Hooks = p.hooks(exe, quit)
+	if p.machine, err = machine.New(o); err != nil {
+		return nil, err
+	}
+	server, err := control.Listen(c.paths.Socket(), control.Handler{Snapshot: p.machine.Snapshot, Intend: p.machine.Intend,
+		Head: p.machine.Asks().Head, Shown: p.machine.Asks().Shown, Answer: p.machine.Asks().Answer}, p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, server.Close)
+	return p, nil
+}
+
+// hooks joins the machine to the tray, the notifications and the desktop.
+func (p *parts) hooks(exe string, quit func()) machine.Hooks {
+	h := machine.Hooks{Quit: quit}
+	p.tray = tray.New(tray.Options{Log: p.log, Intent: p.wish, Host: func(present bool) {
+		if !present && p.desktop != nil {
+			p.show(snapshot.WindowMain)
+		}
+	}})
+	h.Publish = p.tray.Update
+	if !hasDisplay() {
+		return h
+	}
+	p.desktop = desklink.NewHost(desklink.HostOptions{Log: p.log,
+		Command:  func() *exec.Cmd { return exec.Command(filepath.Join(filepath.Dir(exe), "localpc-desktop")) },
+		OnShown:  func(id string) { p.machine.Asks().Shown(id) },
+		OnAnswer: p.answer,
+		OnIntent: func(ctx context.Context, in snapshot.Intent) (snapshot.Reply, error) {
+			return p.machine.Intend(ctx, in)
+		},
+		OnLost: func() { p.machine.Asks().Lost(p.desktop) },
+	})
+	p.closers = append(p.closers, p.desktop.Close)
+	note := tray.NewNotifier(tray.NotifierOptions{Show: p.desktop.Raise, Log: p.log})
+	p.closers = append(p.closers, note.Close)
+	h.Publish = func(s snapshot.Snapshot) { p.tray.Update(s); p.desktop.Publish(s) }
+	h.ShowWindow, h.RaiseCard = p.show, p.desktop.Raise
+	h.Notify = func(title, body string) {
+		if title == "" {
+			note.Hide()
+			return
+		}
+		note.Show(title, body)
+	}
+	return h
+}
+
+func (p *parts) answer(id string, a consent.Answer) {
+	if err := p.machine.Asks().Answer(id, a); err != nil {
+		p.log.Info("An answer came too late", "err", err)
+	}
+}
+
+func (p *parts) show(window string) {
+	if err := p.desktop.Show(window); err != nil {
+		p.log.Error("A window could not be shown", "err", err)
+	}
+}
+
+// wish does what the person chose in the tray's menu.
+func (p *parts) wish(in snapshot.Intent) {
+	if _, err := p.machine.Intend(context.Background(), in); err != nil {
+		p.log.Error("A wish from the tray failed", "intent", in.Kind, "err", err)
+	}
+}
+
+// begin makes the places where questions are asked.
+func (p *parts) begin(c *cli) {
+	switch {
+	case p.desktop != nil:
+		p.machine.Asks().Add(p.desktop)
+		if p.set.Get().Hub == "" {
+			p.show(snapshot.WindowPair)
+		}
+	case term.IsTerminal(int(os.Stdin.Fd())):
+		t := control.NewTerminal(c.out, p.machine.Asks().Answer)
+		p.machine.Asks().Add(t)
+		go t.Read(os.Stdin) // ends with the process: a read of a terminal can't be ended
+	}
+}
+
+func (p *parts) greeting() string {
+	switch {
+	case p.desktop != nil:
+		return "Local PC Executor is running. Look for its icon in the panel."
+	case term.IsTerminal(int(os.Stdin.Fd())):
+		return "Local PC Executor is running without a display. Questions are asked here.\nPair with: localpc pair this"
+	}
+	return "Local PC Executor is running with neither display nor terminal: whatever would have to be asked is refused.\nPair with: localpc pair this"
+}
+
+// hasDisplay tells whether windows can be shown at all.
+func hasDisplay() bool {
+	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" || !unixDesktop
+}
+
+// maxLog is when the log begins anew; the one before is kept beside it.
+const maxLog = 5 << 20
+
+func openLog(path string) (*os.File, error) {
+	if fi, err := os.Stat(path); err == nil && fi.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, fmt.Errorf("put the old log aside: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	fmt.Fprintf(f, "-- %s start %s\n", time.Now().UTC().Format(time.RFC3339), version)
+	return f, nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"localpc/app/control"
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/consent/policy"
+)
+
+type runFlags struct{ embeddedHub, hub, folder, policy string }
+
+func runFlagSet(c *cli, f *flag.FlagSet) {
+	f.StringVar(&c.run.embeddedHub, "embedded-hub", "", "where the hub inside listens")
+	f.StringVar(&c.run.hub, "hub", "", "the hub to connect to")
+	f.StringVar(&c.run.folder, "folder", "", "the folder that is offered first")
+	f.StringVar(&c.run.policy, "policy", "ask", "ask, contained or full")
+}
+
+// check holds the flags against each other.
+func (r *runFlags) check() error {
+	switch r.policy {
+	case "ask":
+	case "contained", "full":
+		if r.folder == "" {
+			return usageError("--policy " + r.policy + " needs --folder DIR: the one folder it is for")
+		}
+	default:
+		return usageError("--policy is ask, contained or full")
+	}
+	if r.hub != "" && r.embeddedHub != "" {
+		return usageError("--hub and --embedded-hub exclude each other")
+	}
+	if r.embeddedHub != "" {
+		if err := settings.CheckLoopback(r.embeddedHub); err != nil {
+			return usageError(err.Error())
+		}
+	}
+	if r.folder != "" {
+		abs, err := filepath.Abs(r.folder)
+		if err == nil {
+			abs, err = filepath.EvalSymlinks(abs)
+		}
+		if err != nil {
+			return fmt.Errorf("--folder: %w", err)
+		}
+		r.folder = abs
+	}
+	return nil
+}
+
+func (r *runFlags) apply(set *settings.Store) error {
+	s := set.Get()
+	if r.hub != "" && s.Hub != "" && s.Hub != r.hub {
+		return fmt.Errorf("this computer is paired with %s; run localpc unpair first", s.Hub)
+	}
+	if r.hub == "" && r.embeddedHub == "" {
+		return nil
+	}
+	return set.Change(func(s *settings.Settings) {
+		if r.hub != "" {
+			s.Hub = r.hub
+		}
+		if r.embeddedHub != "" {
+			s.EmbeddedHub = r.embeddedHub
+		}
+	})
+}
+
+func run(c *cli, args []string) error {
+	if len(args) > 0 {
+		return usageError(fmt.Sprintf("run takes no %q", args[0]))
+	}
+	if err := c.run.check(); err != nil {
+		return err
+	}
+	if err := c.paths.Make(); err != nil {
+		return err
+	}
+	release, err := control.Lock(c.paths.Lock())
+	if errors.Is(err, control.ErrRunning) {
+		return raise(c)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	p, err := build(ctx, c, cancel)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	fmt.Fprintln(c.out, p.greeting())
+	ended := make(chan error, 1)
+	go func() { ended <- p.machine.Run(ctx); cancel() }()
+	p.begin(c)
+	// The main goroutine belongs to the tray where the system wants that.
+	if p.desktop != nil {
+		p.tray.Run(ctx)
+	}
+	<-ctx.Done()
+	return <-ended
+}
+
+// raise shows the window of the program that runs already.
+func raise(c *cli) error {
+	cl, err := control.Dial(c.paths.Socket())
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if _, err := cl.Intend(snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity}); err != nil {
+		return fmt.Errorf("Local PC Executor runs already; its window can't be raised: %w", err)
+	}
+	fmt.Fprintln(c.out, "Local PC Executor runs already; its window was raised.")
+	return nil
+}
+
+// policyOf is the decider that the flags choose.
+func (r *runFlags) policyOf() policy.Policy {
+	return policy.Policy{Preset: policy.Preset(r.policy), Folder: r.folder}
+}

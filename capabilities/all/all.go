@@ -1,0 +1,37 @@
+// Package all is the one list of what a build offers: every executor that
+// steps 3 and 5 can reach.
+package all
+
+import (
+	"log/slog"
+
+	"localpc/capabilities"
+	"localpc/capabilities/files"
+	"localpc/capabilities/shell"
+)
+
+// Options are what the executors need of the program around them.
+type Options struct {
+	// Spawn is the path of localpc-spawn.
+	Spawn string
+	// Journal is a directory for what must be rolled back at the next start.
+	Journal string
+	Log     *slog.Logger
+}
+
+// New makes every executor. Each must be closed. What a write of an earlier
+// run left half done is rolled back first.
+func New(o Options) ([]capabilities.Capability, *shell.Shell, error) {
+	restored, err := files.Recover(o.Journal, o.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(restored) > 0 {
+		o.Log.Warn("Writes that were cut off were rolled back", "count", len(restored))
+	}
+	sh, err := shell.New(shell.Options{Spawn: o.Spawn, Log: o.Log})
+	if err != nil {
+		return nil, nil, err
+	}
+	return []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Log: o.Log}), sh}, sh, nil
+}
