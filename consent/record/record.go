@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +28,8 @@ type Rows interface {
 	AppendEntry(ctx context.Context, e consent.Entry) error
 	// LastEntry returns the newest entry of a kind, "" for any.
 	LastEntry(ctx context.Context, kind string) (consent.Entry, bool, error)
-	// EachEntry calls fn in order of Seq, from the given one on, until it
-	// returns an error, which it passes through.
+	// EachEntry calls fn in order of Seq, from the given one on (which may be
+	// below the first), until it returns an error, which it passes through.
 	EachEntry(ctx context.Context, from int64, fn func(consent.Entry) error) error
 	// EntriesByRef returns the entries of one request, in order.
 	EntriesByRef(ctx context.Context, ref string) ([]consent.Entry, error)
@@ -142,7 +143,9 @@ func (l *Log) append(ctx context.Context, kind, ref string, body any) (consent.E
 	e.Hash = hash(e)
 	raw, _ := hex.DecodeString(e.Hash)
 	e.Sig = hex.EncodeToString(ed25519.Sign(l.key, raw))
-	if err := l.rows.AppendEntry(ctx, e); err != nil {
+	// The request's end does not cut the write off: a database may then say that
+	// it failed though the entry is there, and the next one would not fit.
+	if err := l.rows.AppendEntry(context.WithoutCancel(ctx), e); err != nil {
 		return consent.Entry{}, fmt.Errorf("write the record: %w", err)
 	}
 	l.last = e
@@ -199,13 +202,17 @@ type Report struct {
 	At      int64  `json:"at,omitempty"` // Seq of the first break
 	// Unkept counts the epochs whose key lived in memory only.
 	Unkept int `json:"unkept,omitempty"`
+	// Others counts the epochs whose key was kept, and is not the trusted one:
+	// from before the keychain was lost, or somebody else's.
+	Others int `json:"others,omitempty"`
 }
 
 var errBroken = errors.New("broken")
 
 // Verify walks the whole chain: numbers without gaps, each hash over its
 // entry, each Prev the hash before it, each signature by its epoch's key.
-// trusted, when not nil, is the public key that the newest epoch must have.
+// trusted, when not nil, is the public key that the newest epoch must have; a
+// record without any entry does not have it.
 func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, error) {
 	r := Report{OK: true}
 	prev := strings.Repeat("0", 64)
@@ -214,7 +221,8 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 		r.OK, r.At, r.Problem = false, e.Seq, fmt.Sprintf(format, args...)
 		return errBroken
 	}
-	err := rows.EachEntry(ctx, 1, func(e consent.Entry) error {
+	// From below the first number on: nothing hides before the chain.
+	err := rows.EachEntry(ctx, math.MinInt64, func(e consent.Entry) error {
 		if r.Entries == 0 {
 			r.Since = e.Time
 		}
@@ -237,8 +245,11 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 				return broken(e, "Entry %d has no readable key.", e.Seq)
 			}
 			key = pub
-			if !ep.Kept {
+			switch {
+			case !ep.Kept:
 				r.Unkept++
+			case trusted != nil && !key.Equal(trusted):
+				r.Others++
 			}
 		}
 		raw, _ := hex.DecodeString(e.Hash)
@@ -253,8 +264,13 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 	if err != nil && !errors.Is(err, errBroken) {
 		return r, fmt.Errorf("verify the record: %w", err)
 	}
-	if r.OK && trusted != nil && key != nil && !key.Equal(trusted) {
-		r.OK, r.Problem = false, "The record's newest key is not the one in this computer's keychain."
+	if r.OK && trusted != nil {
+		switch {
+		case key == nil:
+			r.OK, r.Problem = false, "The record is empty, though this computer's keychain has its key."
+		case !key.Equal(trusted):
+			r.OK, r.Problem = false, "The record's newest key is not the one in this computer's keychain."
+		}
 	}
 	return r, nil
 }
@@ -263,5 +279,5 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 func Export(ctx context.Context, rows Rows, w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return rows.EachEntry(ctx, 1, func(e consent.Entry) error { return enc.Encode(e) })
+	return rows.EachEntry(ctx, math.MinInt64, func(e consent.Entry) error { return enc.Encode(e) })
 }
