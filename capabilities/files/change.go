@@ -153,7 +153,7 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 		if len(o.names) > 0 {
 			d.Effects = append(d.Effects, runsElsewhere(o.names))
 		}
-		d.Fingerprint = fmt.Sprintf("%s\x00%d:%d %v %s", p.key(), p.node.id.Dev, p.node.id.Ino, p.node.mode, t.print())
+		d.Fingerprint = fmt.Sprintf("%s\x00%s %v %s", p.key(), p.node.which(), p.node.mode, t.print())
 		if !p.isDir() {
 			d.Fingerprint = p.print() + "\x00" + t.print()
 		}

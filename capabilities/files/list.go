@@ -108,7 +108,7 @@ func (o *listOp) look(context.Context) (capabilities.Description, error) {
 	}
 	d.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: text, Count: 1}}
 	d.Payload = payload{Type: wire.TypeFileList, Path: o.p.Path, Depth: o.p.Depth}
-	d.Fingerprint = fmt.Sprintf("%s\x00%d:%d", o.place.key(), o.place.node.id.Dev, o.place.node.id.Ino)
+	d.Fingerprint = o.place.key() + "\x00" + o.place.node.which()
 	return d, nil
 }
 

@@ -68,7 +68,7 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 		exact(from, src)+"\nto\n"+exact(to, dst), src.key()+" → "+dst.key(), risk)
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst}
-	d.Fingerprint = fmt.Sprintf("%s\x00%d:%d\x00%s\x00%s\x00%q", src.key(), src.node.id.Dev, src.node.id.Ino, t.print(), dst.print(), o.names)
+	d.Fingerprint = fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%q", src.key(), src.node.which(), t.print(), dst.print(), o.names)
 	return d, nil
 }
 

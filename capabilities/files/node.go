@@ -30,9 +30,12 @@ func (n node) perm() uint32 {
 	return p
 }
 
+// which tells one file from another, for fingerprints.
+func (n node) which() string { return fmt.Sprintf("%d:%d:%d", n.id.Dev, n.id.Ino, n.id.Birth) }
+
 // print tells one state of a file from another, for fingerprints.
 func (n node) print() string {
-	return fmt.Sprintf("%d:%d %v %d %d %d", n.id.Dev, n.id.Ino, n.mode, n.links, n.size, n.mtime.UnixNano())
+	return fmt.Sprintf("%s %v %d %d %d", n.which(), n.mode, n.links, n.size, n.mtime.UnixNano())
 }
 
 // same tells whether o is still the file that n was, unchanged.

@@ -52,7 +52,7 @@ func (o *readOp) look(context.Context) (capabilities.Description, error) {
 	d.Payload = payload{Type: wire.TypeFileRead, Path: o.p.Path, Offset: o.p.Offset, Length: o.p.Length}
 	// A log that grows while the card is open is the file that was shown, as
 	// long as the card would say the same of it.
-	d.Fingerprint = fmt.Sprintf("%s\x00%d:%d %s", p.key(), o.n.id.Dev, o.n.id.Ino, size(length))
+	d.Fingerprint = fmt.Sprintf("%s\x00%s %s", p.key(), o.n.which(), size(length))
 	return d, nil
 }
 

@@ -77,7 +77,8 @@ func startup(p place) bool {
 
 // startupName gives the name by which other programs would run what a request
 // changes at p: its own, that of a link it was reached through, or that of a
-// start-up name nearby which is a link to it, or the same file. "" when none.
+// start-up name in a folder above which is a link to it, or the same file. ""
+// when none. Links in folders beside are not looked for.
 func (j *jail) startupName(p place) string {
 	for _, q := range append([]place{p}, p.via...) {
 		if startup(q) {
