@@ -22,6 +22,7 @@ import (
 type process struct {
 	session string
 	pid     int // of what was started here; alive as long as any child
+	worker  int // the localpc-spawn above a command with full access; alive while control is open
 	name    string
 	cmd     *exec.Cmd
 	control *os.File
@@ -160,6 +161,7 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		err = errors.New("no answer from localpc-spawn")
 	}
 	if err == nil && first.Kind == spawn.Started {
+		p.worker = first.PID
 		return p, nil
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -220,9 +222,12 @@ func (p *process) watch(started chan<- spawn.Event) {
 	}()
 	_ = p.cmd.Wait()
 	// Should localpc-spawn live on without what was started here, this tells
-	// it to end everything.
-	p.control.Close()
+	// it to end everything. Its last events can still be read.
+	if raw, err := p.control.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	}
 	wg.Wait()
+	p.control.Close()
 	close(p.gone)
 }
 
@@ -309,6 +314,10 @@ func (p *process) end(ctx context.Context) error {
 	}
 	// It does not obey: it may have been stopped by somebody.
 	spawn.KillTree(p.pid)
+	if p.worker > 1 {
+		spawn.KillTree(p.worker)
+		_ = syscall.Kill(p.worker, syscall.SIGKILL)
+	}
 	_ = p.cmd.Process.Kill()
 	select {
 	case <-p.gone:

@@ -74,7 +74,7 @@ func (w *worker) run() int {
 		w.tell(*failed)
 		return 0
 	}
-	w.tell(Event{Kind: Started})
+	w.tell(Event{Kind: Started, PID: os.Getpid()})
 	go w.obey(in)
 	if !w.contained {
 		go func() {
