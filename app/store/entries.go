@@ -10,10 +10,10 @@ import (
 	"localpc/consent"
 )
 
-// AppendEntry writes one entry of the record. A Seq that is taken, by another
-// running copy, is an error.
+// AppendEntry writes one entry of the record. A Seq that is not the next, since
+// another running copy took it, is an error.
 func (s *Store) AppendEntry(ctx context.Context, e consent.Entry) error {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO entries (seq, time, kind, ref, body, prev, hash, sig) VALUES (?,?,?,?,?,?,?,?)`,
+	_, err := s.exec(ctx, `INSERT INTO entries (seq, time, kind, ref, body, prev, hash, sig) VALUES (?,?,?,?,?,?,?,?)`,
 		e.Seq, e.Time.UTC().Format(time.RFC3339Nano), e.Kind, e.Ref, string(e.Body), e.Prev, e.Hash, e.Sig)
 	return err
 }
@@ -65,7 +65,14 @@ func (s *Store) Newest(ctx context.Context, text string, limit int, fn func(cons
 
 // Since calls fn for the entries of a kind written at or after t, in order.
 func (s *Store) Since(ctx context.Context, kind string, t time.Time, fn func(consent.Entry) error) error {
-	return s.each(ctx, fn, `SELECT `+entryColumns+` FROM entries WHERE kind = ? AND time >= ? ORDER BY seq`, kind, t.UTC().Format(time.RFC3339Nano))
+	// As text, 10:00:00.5Z stands before 10:00:00Z; whole seconds without the
+	// zone stand before both.
+	return s.each(ctx, func(e consent.Entry) error {
+		if e.Time.Before(t) {
+			return nil
+		}
+		return fn(e)
+	}, `SELECT `+entryColumns+` FROM entries WHERE kind = ? AND time >= ? ORDER BY seq`, kind, t.UTC().Format("2006-01-02T15:04:05"))
 }
 
 func (s *Store) each(ctx context.Context, fn func(consent.Entry) error, query string, args ...any) error {

@@ -15,7 +15,7 @@ func (s *Store) Remember(ctx context.Context, g consent.Stored) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO grants (id, hub, principal, session, rule, deny, scope, choice, name, created, expires, last_used)
+	_, err = s.exec(ctx, `INSERT OR REPLACE INTO grants (id, hub, principal, session, rule, deny, scope, choice, name, created, expires, last_used)
 		VALUES (?,?,?,?,?,?,?,?,?,?,?,?)`,
 		g.ID, g.Rule.Hub, g.Rule.Principal, g.Session, g.Rule.Key(), g.Deny, g.Scope, string(choice), g.Name, millis(g.Created), millis(g.Expires), millis(g.LastUsed))
 	return err
@@ -52,13 +52,13 @@ func (s *Store) Remembered(ctx context.Context, hub, principal string) ([]consen
 
 // Used notes when a grant was last used.
 func (s *Store) Used(ctx context.Context, id string, at time.Time) error {
-	_, err := s.db.ExecContext(ctx, `UPDATE grants SET last_used = ? WHERE id = ?`, at.UnixMilli(), id)
+	_, err := s.exec(ctx, `UPDATE grants SET last_used = ? WHERE id = ?`, at.UnixMilli(), id)
 	return err
 }
 
 // Revoke drops a grant, or all of them for "". It returns how many went.
 func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
-	res, err := s.db.ExecContext(ctx, `DELETE FROM grants WHERE ?1 = '' OR id = ?1`, id)
+	res, err := s.exec(ctx, `DELETE FROM grants WHERE ?1 = '' OR id = ?1`, id)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +69,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
 // EndSession drops what held for one session; "" drops what held for any.
 // Expired grants go too.
 func (s *Store) EndSession(ctx context.Context, session string) error {
-	_, err := s.db.ExecContext(ctx, `DELETE FROM grants WHERE scope = 'session' AND (?1 = '' OR session = ?1) OR expires <> 0 AND expires <= ?2`, session, time.Now().UnixMilli())
+	_, err := s.exec(ctx, `DELETE FROM grants WHERE scope = 'session' AND (?1 = '' OR session = ?1) OR expires <> 0 AND expires <= ?2`, session, time.Now().UnixMilli())
 	return err
 }
 

@@ -27,7 +27,7 @@ func (s *Store) KeepOutput(b []byte) (string, error) {
 	sum := sha256.Sum256(b)
 	name := hex.EncodeToString(sum[:])
 	path := s.outputPath(name)
-	if _, err := os.Stat(path); err == nil {
+	if fi, err := os.Stat(path); err == nil && fi.Size() == int64(len(b)) {
 		now := time.Now()
 		return name, os.Chtimes(path, now, now)
 	}
@@ -46,7 +46,8 @@ func (s *Store) KeepOutput(b []byte) (string, error) {
 	return name, nil
 }
 
-// Output returns a kept output; ok is false when it has been let go.
+// Output returns a kept output; ok is false when it has been let go. One that
+// is not what was kept is an error.
 func (s *Store) Output(name string) (b []byte, ok bool, err error) {
 	if raw, err := hex.DecodeString(name); err != nil || len(raw) != sha256.Size {
 		return nil, false, nil
@@ -55,7 +56,13 @@ func (s *Store) Output(name string) (b []byte, ok bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	return b, err == nil, err
+	if err != nil {
+		return nil, false, err
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != name {
+		return nil, false, fmt.Errorf("the kept output %s was changed", name)
+	}
+	return b, true, nil
 }
 
 func (s *Store) outputPath(name string) string { return filepath.Join(s.dir, "outputs", name) }

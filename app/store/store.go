@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -26,6 +27,16 @@ var migrations embed.FS
 type Store struct {
 	db  *sql.DB
 	dir string
+	// writing is held for each write: SQLite lets one in at a time, and makes
+	// the others sleep, where a mutex wakes them.
+	writing sync.Mutex
+}
+
+// exec writes.
+func (s *Store) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.db.ExecContext(ctx, query, args...)
 }
 
 // Open opens or makes the database in dir (0700; files 0600) and brings its
@@ -42,7 +53,6 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
-	// One writer in this process: appends are in order, and never busy.
 	db.SetMaxOpenConns(4)
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {

@@ -12,7 +12,12 @@ CREATE TABLE entries (
 CREATE INDEX entries_ref ON entries (ref, seq) WHERE ref <> '';
 CREATE INDEX entries_kind ON entries (kind, seq);
 
--- The record only grows.
+-- The record only grows, by the next number.
+-- +goose StatementBegin
+CREATE TRIGGER entries_next BEFORE INSERT ON entries
+WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM entries)
+BEGIN SELECT RAISE(ABORT, 'this is not the next entry of the record'); END;
+-- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries
 BEGIN SELECT RAISE(ABORT, 'the record is append-only'); END;

@@ -1,0 +1,193 @@
+//go:build unix
+
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"localpc/app/store"
+	"localpc/consent"
+	"localpc/consent/record"
+)
+
+func umask(m int) int { return syscall.Umask(m) }
+
+// writeUntilKilled is the child: it writes all the kinds of things that the
+// program writes, tells each entry that the record has taken, and never ends
+// by itself.
+func writeUntilKilled(dir string) {
+	ctx := context.Background()
+	s, err := store.Open(ctx, dir)
+	if err == nil {
+		var l *record.Log
+		if l, err = record.Open(ctx, record.Options{Rows: s, Key: signing, Kept: true}); err == nil {
+			for i := 0; err == nil; i++ {
+				id := fmt.Sprint(os.Getpid(), "-", i)
+				err = l.Decided(ctx, consent.Request{ID: id, Exact: strings.Repeat("x", i%5000)}, consent.Decision{Outcome: consent.Allowed})
+				if err != nil {
+					break
+				}
+				seq, _ := l.Head()
+				fmt.Println(seq)
+				if _, err = s.KeepOutput([]byte(id + strings.Repeat("y", i%20000))); err != nil {
+					break
+				}
+				err = s.Remember(ctx, consent.Stored{ID: id, Scope: consent.Always, Rule: consent.Rule{Exact: fmt.Sprint(i % 50)}, Created: time.Now()})
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(3)
+}
+
+func child(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "STORE_TEST_WRITE="+dir)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd, bufio.NewScanner(out)
+}
+
+// Killed at a random point, ten times over on one database: it opens, the
+// record verifies, and everything that was told as written is there.
+func TestKilledWhileWriting(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 10 {
+		cmd, lines := child(t, dir)
+		if !lines.Scan() {
+			t.Fatalf("round %d: the child wrote nothing", round)
+		}
+		told := make(chan int64, 1)
+		go func() {
+			last := lines.Text()
+			for lines.Scan() {
+				if _, err := strconv.Atoi(lines.Text()); err == nil {
+					last = lines.Text()
+				}
+			}
+			n, _ := strconv.ParseInt(last, 10, 64)
+			told <- n
+		}()
+		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
+		must(t, cmd.Process.Kill())
+		last := <-told
+		cmd.Wait()
+
+		s, err := store.Open(t.Context(), dir)
+		must(t, err)
+		if rep := verify(t, s); !rep.OK || rep.Entries < last {
+			t.Fatalf("round %d: %+v, though entry %d was told as written", round, rep, last)
+		}
+		list, err := s.Remembered(t.Context(), "", "")
+		if err != nil || len(list) > 50 {
+			t.Errorf("round %d: %d grants, %v", round, len(list), err)
+		}
+		must(t, s.Prune(time.Now()))
+		// What stands under its name is whole.
+		entries, err := os.ReadDir(dir + "/outputs")
+		must(t, err)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".new-") {
+				continue
+			}
+			if _, ok, err := s.Output(e.Name()); !ok || err != nil {
+				t.Errorf("round %d: the output %s: %v, %v", round, e.Name(), ok, err)
+			}
+		}
+		must(t, s.Close())
+	}
+}
+
+// A second copy that writes to the same record is told so; the chain stays one.
+func TestSecondProcess(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	l := openLog(t, s)
+	must(t, l.Happened(t.Context(), "start", ""))
+	cmd, lines := child(t, dir)
+	if !lines.Scan() {
+		t.Fatal("the child wrote nothing")
+	}
+	if err := l.Happened(t.Context(), "after the other has written", ""); err == nil {
+		t.Error("the record was forked")
+	}
+	must(t, cmd.Process.Kill())
+	cmd.Wait()
+	if rep := verify(t, s); !rep.OK {
+		t.Errorf("%+v", rep)
+	}
+	// Opened anew, it goes on where the other ended.
+	must(t, openLog(t, s).Happened(t.Context(), "start", ""))
+	if rep := verify(t, s); !rep.OK {
+		t.Errorf("%+v", rep)
+	}
+}
+
+// A full disk, in the middle of everything: errors, nothing half done, and all
+// works again when there is space.
+func TestDiskFull(t *testing.T) {
+	dir, fill, free := smallDisk(t)
+	s, err := store.Open(t.Context(), dir)
+	must(t, err)
+	defer s.Close()
+	l := openLog(t, s)
+	decide := func(i int) error {
+		return l.Decided(t.Context(), consent.Request{ID: fmt.Sprint("r", i), Exact: strings.Repeat("x", 20_000)}, consent.Decision{Outcome: consent.Allowed})
+	}
+	must(t, decide(0))
+	fill()
+	written, failed := 1, 0
+	for i := 1; failed < 3 && i < 1000; i++ {
+		if err := decide(i); err != nil {
+			failed++
+		} else {
+			written++
+		}
+	}
+	if failed == 0 {
+		t.Fatal("the disk never was full")
+	}
+	if name, err := s.KeepOutput(make([]byte, 1<<20)); err == nil {
+		t.Errorf("an output of 1 MiB was kept as %s on a full disk", name)
+	}
+	if err := s.Remember(t.Context(), grant("big", strings.Repeat("z", 1<<20), consent.Always)); err == nil {
+		t.Error("a grant was stored on a full disk")
+	}
+	if rep := verify(t, s); !rep.OK || rep.Entries != int64(written+1) {
+		t.Errorf("with the disk full: %+v, %d written", rep, written)
+	}
+	if got := ids(t, s, "", ""); got != "" {
+		t.Errorf("half a grant: %s", got)
+	}
+	entries, err := os.ReadDir(dir + "/outputs")
+	must(t, err)
+	if len(entries) != 0 {
+		t.Errorf("half an output: %v", entries)
+	}
+	free()
+	must(t, decide(5000))
+	must(t, s.Remember(t.Context(), grant("a", "ls", consent.Always)))
+	if _, err := s.KeepOutput([]byte("hello")); err != nil {
+		t.Error(err)
+	}
+	must(t, s.Close())
+	s2 := open(t, dir)
+	if rep := verify(t, s2); !rep.OK || rep.Entries != int64(written+2) {
+		t.Errorf("with space again: %+v, %d written", rep, written)
+	}
+}
