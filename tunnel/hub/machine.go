@@ -31,7 +31,6 @@ type machine struct {
 	ws    *websocket.Conn
 	id    string // the machine's
 	token string // the id of the token it came with
-	name  string
 	epoch int64
 	since time.Time
 
@@ -78,18 +77,19 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
 	})
 	defer stop()
-	hello, err := m.greet()
+	hello, helloID, err := m.greet()
 	if err != nil {
-		h.log.Warn("Machine refused", "machine", id, "err", err)
+		h.log.Warn("Machine refused", "machine", m.id, "err", err)
 		return
 	}
-	if err := m.serve(hello); err != nil {
-		h.log.Info("Machine disconnected", "machine", id, "err", err)
+	if err := m.serve(hello, helloID); err != nil {
+		h.log.Info("Machine disconnected", "machine", m.id, "err", err)
 	}
 }
 
-// greet waits for HELLO and checks it.
-func (m *machine) greet() (*wire.Hello, error) {
+// greet waits for HELLO and checks it. It returns the frame's id too, which
+// the answer repeats.
+func (m *machine) greet() (*wire.Hello, string, error) {
 	_ = m.ws.SetReadDeadline(time.Now().Add(m.h.o.HelloTimeout))
 	kind, r, err := m.ws.NextReader()
 	var data []byte
@@ -100,55 +100,67 @@ func (m *machine) greet() (*wire.Hello, error) {
 	switch {
 	case errors.As(err, &frame):
 		m.sayClose(wire.CloseBadHello, "HELLO is too large")
-		return nil, err
+		return nil, "", err
 	case isTimeout(err):
 		m.sayClose(wire.CloseHelloTimeout, "no HELLO")
-		return nil, errors.New("no HELLO in time")
+		return nil, "", errors.New("no HELLO in time")
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	case kind != websocket.TextMessage:
 		m.sayClose(wire.CloseBadHello, "expected HELLO")
-		return nil, errors.New("the first frame was binary")
+		return nil, "", errors.New("the first frame was binary")
 	}
 	msg, err := wire.Decode(data, wire.ToHub)
 	if err != nil {
 		m.sayClose(wire.CloseBadHello, clip(err.Error()))
-		return nil, err
+		return nil, "", err
 	}
 	hello, ok := msg.Payload.(*wire.Hello)
 	if !ok {
 		m.sayClose(wire.CloseBadHello, "expected HELLO")
-		return nil, fmt.Errorf("the first frame was %s", msg.Type)
+		return nil, "", fmt.Errorf("the first frame was %s", msg.Type)
 	}
 	if major(hello.Protocol) != major(wire.Version) {
 		m.sayClose(wire.CloseVersion, "this hub speaks version "+wire.Version)
-		return nil, fmt.Errorf("machine speaks version %s", hello.Protocol)
+		return nil, "", fmt.Errorf("machine speaks version %s", hello.Protocol)
 	}
 	if m.id == "" {
 		if err := m.h.store.Bind(m.h.ctx, m.token, hello.MachineID); err != nil {
 			m.sayClose(wire.CloseUnauthorized, "the pairing line was used already")
-			return nil, err
+			return nil, "", err
 		}
 		m.id = hello.MachineID
 	}
 	if hello.MachineID != m.id {
 		m.sayClose(wire.CloseForbidden, "the token belongs to another computer")
-		return nil, errors.New("the token belongs to another machine")
+		return nil, "", errors.New("the token belongs to another machine")
 	}
-	m.name = hello.DisplayName
-	return hello, m.write(wire.Message{Type: wire.TypeHelloAck, ID: msg.ID, Payload: &wire.HelloAck{
-		Protocol: wire.Version, ConnectionID: uuid.NewString(), HubName: m.h.o.Name}})
+	return hello, msg.ID, nil
 }
 
 // serve makes the connection the machine's only one and reads until it ends.
-func (m *machine) serve(hello *wire.Hello) error {
+func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	ctx := m.h.ctx
+	// The answer to HELLO is the first frame, yet who reads it finds the machine
+	// enrolled: requests wait for the writer until then.
+	m.writeMu.Lock()
 	old, err := m.h.enroll(ctx, m, hello)
 	if err != nil {
+		m.writeMu.Unlock()
 		m.end(wire.CloseInternal, wire.Errorf(wire.CodeLost, "The hub could not note the connection."))
 		return err
 	}
 	defer m.h.dismiss(m)
+	ack, err := encode(wire.Message{Type: wire.TypeHelloAck, ID: helloID, Payload: &wire.HelloAck{
+		Protocol: wire.Version, ConnectionID: uuid.NewString(), HubName: m.h.o.Name}})
+	if err == nil {
+		err = m.writeLocked(ack)
+	}
+	m.writeMu.Unlock()
+	if err != nil {
+		m.end(wire.CloseInternal, asWire(err))
+		return err
+	}
 	if old != nil {
 		old.end(wire.CloseReplaced, wire.Errorf(wire.CodeLost, "A newer connection of the computer took over."))
 	}
@@ -385,12 +397,24 @@ func (m *machine) sayClose(code int, reason string) {
 
 // write sends one frame. Its error is a *wire.Error.
 func (m *machine) write(msg wire.Message) error {
-	data, err := wire.Encode(msg)
+	data, err := encode(msg)
 	if err != nil {
-		return wire.Wrap(err, wire.CodeInvalid, "The request is not valid: %s.", reason(err))
+		return err
 	}
 	m.writeMu.Lock()
 	defer m.writeMu.Unlock()
+	return m.writeLocked(data)
+}
+
+func encode(msg wire.Message) ([]byte, error) {
+	data, err := wire.Encode(msg)
+	if err != nil {
+		return nil, wire.Wrap(err, wire.CodeInvalid, "The request is not valid: %s.", reason(err))
+	}
+	return data, nil
+}
+
+func (m *machine) writeLocked(data []byte) error {
 	_ = m.ws.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if err := m.ws.WriteMessage(websocket.TextMessage, data); err != nil {
 		m.ws.Close() // the reader notices

@@ -115,6 +115,9 @@ func (h *Hub) gone(ctx context.Context, b store.Sandbox, err error) {
 	if wire.CodeOf(err) != wire.CodeSessionNotOpen {
 		return
 	}
+	if m := h.lookup(b.Machine); m != nil {
+		m.setSession(b.ID, false)
+	}
 	if err := h.store.EndSandbox(ctx, b.ID, err.Error()); err != nil && !errors.Is(err, store.ErrNotFound) {
 		h.log.Error("End of a sandbox could not be noted", "session", b.ID, "err", err)
 	}
