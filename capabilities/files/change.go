@@ -153,10 +153,13 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 		if len(o.names) > 0 {
 			d.Effects = append(d.Effects, runsElsewhere(o.names))
 		}
-		d.Fingerprint = fmt.Sprintf("%s\x00%s %v %s", p.key(), p.node.which(), p.node.mode, t.print())
-		if !p.isDir() {
-			d.Fingerprint = p.print() + "\x00" + t.print()
+		print := p.print() + "\x00"
+		if p.isDir() {
+			// What counts is in the tally; a folder's own times are not shown.
+			print = fmt.Sprintf("%s\x00%s %v\x00", p.key(), p.node.which(), p.node.mode)
+			o.uncounted = print + much
 		}
+		d.Fingerprint = print + t.print()
 	}
 	d.Payload = payload{Type: wire.TypeFileDelete, Path: o.p.Path}
 	return d, nil

@@ -10,6 +10,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -29,8 +30,9 @@ type Options struct {
 	// be written in place (one with several hard links, or with an owner who
 	// would be lost) is refused.
 	Journal string
-	// LookFor bounds the counting before a request runs, as the dispatcher's
-	// deadline bounds it in Describe. 0: 300 ms.
+	// LookFor bounds the counting in Run, as the dispatcher's deadline bounds
+	// it in Describe. It is longer, so that what could be counted then can be
+	// counted again. 0: one second.
 	LookFor time.Duration
 	// Log is for what people do not see; nil: slog.Default.
 	Log *slog.Logger
@@ -59,7 +61,7 @@ var _ capabilities.Capability = (*Executor)(nil)
 // New makes an Executor.
 func New(o Options) *Executor {
 	if o.LookFor == 0 {
-		o.LookFor = 300 * time.Millisecond
+		o.LookFor = time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -80,6 +82,9 @@ func (*Executor) Types() []wire.Type {
 type op interface {
 	look(ctx context.Context) (capabilities.Description, error)
 	run(ctx context.Context, out capabilities.Output) (capabilities.Result, error)
+	// much is the fingerprint of a look that could not count to the end; "" for
+	// a request that counts nothing.
+	much() string
 	close()
 }
 
@@ -117,9 +122,12 @@ func (e *Executor) open(c capabilities.Call) (op, error) {
 type request struct {
 	e *Executor
 	j *jail
+	// uncounted is what much returns.
+	uncounted string
 }
 
-func (r *request) close() { r.j.close() }
+func (r *request) close()       { r.j.close() }
+func (r *request) much() string { return r.uncounted }
 
 // Describe looks and changes nothing. A name that leaves the session's folder,
 // or that is not there where it has to be, is an error at once: nobody is
@@ -153,7 +161,12 @@ func (e *Executor) Run(ctx context.Context, c capabilities.Call, g consent.Grant
 	if err != nil {
 		return capabilities.Result{}, err
 	}
-	if err := g.Check(consent.DigestOf(d.Payload), d.Fingerprint); err != nil {
+	err = g.Check(consent.DigestOf(d.Payload), d.Fingerprint)
+	if much := o.much(); errors.Is(err, consent.ErrChanged) && much != "" {
+		// The card said "more than": that holds when all could be counted now.
+		err = g.Check(consent.DigestOf(d.Payload), much)
+	}
+	if err != nil {
 		return capabilities.Result{}, err
 	}
 	res, err := o.run(ctx, out)

@@ -300,7 +300,7 @@ func TestPipesSocketsDevices(t *testing.T) {
 	_, p, err := j.at("f", true)
 	must(t, err)
 	must(t, os.Rename(r.at("pipe"), r.at("f")))
-	o := &readOp{request: request{r.e, j}, p: &wire.FileRead{Path: "f"}}
+	o := &readOp{request: request{e: r.e, j: j}, p: &wire.FileRead{Path: "f"}}
 	if _, err := o.look(t.Context()); wire.CodeOf(err) != wire.CodePathKind {
 		t.Errorf("%v", err)
 	}

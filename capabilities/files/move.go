@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,9 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 	}
 	t := o.j.count(ctx, src, &dst)
 	o.names = t.startup
-	for _, p := range []place{src, dst} {
-		if name := o.j.startupName(p); name != "" && len(o.names) == 0 {
-			o.names = []string{name}
-		}
+	linked := cmp.Or(o.j.startupName(src), o.j.startupName(dst))
+	if linked != "" && len(o.names) == 0 {
+		o.names = []string{linked}
 	}
 	risk := consent.RiskLow
 	if !t.own {
@@ -68,7 +68,10 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 		exact(from, src)+"\nto\n"+exact(to, dst), src.key()+" → "+dst.key(), risk)
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst}
-	d.Fingerprint = fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%q", src.key(), src.node.which(), t.print(), dst.print(), o.names)
+	print := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00", src.key(), src.node.which(), dst.print(), linked)
+	if d.Fingerprint = print + t.print(); src.isDir() {
+		o.uncounted = print + much
+	}
 	return d, nil
 }
 

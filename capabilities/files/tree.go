@@ -44,11 +44,14 @@ func (t tally) words() string {
 	return s
 }
 
-// print is the tally's part of a fingerprint. What was not counted to the end
-// is only known to be much: how far the counting came differs each time.
+// much is what print gives for what was not counted to the end: how far the
+// counting came differs each time.
+const much = "more"
+
+// print is the tally's part of a fingerprint.
 func (t tally) print() string {
 	if t.more {
-		return fmt.Sprintf("more startup=%q", t.startup)
+		return much
 	}
 	return fmt.Sprintf("%d %d %d own=%v startup=%q", t.files, t.dirs, t.bytes, t.own, t.startup)
 }

@@ -172,7 +172,7 @@ func TestSavedInBetween(t *testing.T) {
 		call := r.writeCall("f", "the agent's")
 		j, err := openJail(r.s)
 		must(t, err)
-		o := &writeOp{request: request{r.e, j}, p: call.Payload.(*wire.FileWrite), up: call.Upload}
+		o := &writeOp{request: request{e: r.e, j: j}, p: call.Payload.(*wire.FileWrite), up: call.Upload}
 		_, err = o.look(t.Context())
 		must(t, err)
 		r.put("f", "the person's")
