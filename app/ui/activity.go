@@ -6,7 +6,6 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver/desktop"
-	"fyne.io/fyne/v2/widget"
 
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
@@ -34,7 +33,7 @@ type activityWindow struct {
 	head    *logHead
 	foot    *logFoot
 
-	search  *searchEntry
+	search  *kit.Field
 	filter  *kit.Segments
 	rows    *kit.Rows
 	pane    *detailPane
@@ -59,7 +58,10 @@ func newActivityWindow(u *UI) *activityWindow {
 	a.head, a.foot = newLogHead(u), newLogFoot(u)
 	keys := &kit.Keys{Key: a.keyed}
 
-	a.search = newSearchEntry(a)
+	a.search = kit.NewField("Search actions, files, commands")
+	a.search.OnChanged = func(string) { a.find() }
+	a.search.OnEscape = func() { a.keyed(&fyne.KeyEvent{Name: fyne.KeyEscape}) }
+	a.search.OnDown = func() { a.win.Canvas().Focus(a.rows) }
 	var words []string
 	for _, f := range filters {
 		words = append(words, f.word)
@@ -327,30 +329,4 @@ func (a *activityWindow) told(t desklink.Told) {
 	a.banners.tell(t)
 	a.draw()
 	a.root.Refresh()
-}
-
-// searchEntry is the field to search in; Escape and arrow down leave it.
-type searchEntry struct {
-	widget.Entry
-	of *activityWindow
-}
-
-func newSearchEntry(a *activityWindow) *searchEntry {
-	s := &searchEntry{of: a}
-	s.ExtendBaseWidget(s)
-	s.SetPlaceHolder("Search actions, files, commands")
-	s.OnChanged = func(string) { a.find() }
-	return s
-}
-
-// TypedKey is Fyne's.
-func (s *searchEntry) TypedKey(e *fyne.KeyEvent) {
-	switch e.Name {
-	case fyne.KeyEscape:
-		s.of.keyed(e)
-	case fyne.KeyDown:
-		s.of.win.Canvas().Focus(s.of.rows)
-	default:
-		s.Entry.TypedKey(e)
-	}
 }

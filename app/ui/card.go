@@ -38,8 +38,9 @@ type openCard struct {
 	card   desklink.Card
 	keys   *kit.Keys
 	body   cardBody
-	width  float32        // of the contents
-	want   func() float32 // the height that shows everything
+	width  float32           // of the contents
+	want   func() float32    // the height that shows everything
+	cut    fyne.CanvasObject // a line above the buttons where the body scrolls
 	drawn  bool
 	armed  bool
 	gone   bool
@@ -106,6 +107,7 @@ func (w *cardWindow) show(c desklink.Card) {
 		w.win.Show()
 	}
 	w.mapped = true
+	o.refit() // the scale is known now
 	o.tick()
 }
 
@@ -163,15 +165,21 @@ func (o *openCard) build() {
 // set makes the window show main with foot below, want high if there is room.
 func (o *openCard) set(main, foot fyne.CanvasObject, want func() float32) {
 	o.want = want
-	o.of.win.SetContent(kit.Frame(o.beacon(), main, foot))
+	o.cut = kit.Rule()
+	o.of.win.SetContent(kit.Frame(o.beacon(), main, kit.Column(0, o.cut, foot)))
 	o.refit()
 }
 
 // refit gives the window the height that its contents want now.
 func (o *openCard) refit() {
-	if o.want != nil {
-		o.of.win.Resize(o.of.ui.fit(o.of.win, fyne.NewSize(cardWidth, o.want())))
+	want := fyne.NewSize(cardWidth, o.want())
+	size := o.of.ui.fit(o.of.win, want)
+	if size.Height < want.Height {
+		o.cut.Show()
+	} else {
+		o.cut.Hide()
 	}
+	o.of.win.Resize(size)
 }
 
 // beacon is nothing to see. Its picture is asked for when the card is painted,

@@ -248,7 +248,7 @@ func TestContainmentAndScopes(t *testing.T) {
 	if !has(s.u.card.win, "Full access: it can do everything that you can do") {
 		t.Fatal("full access is not warned of")
 	}
-	if o.allow.Text() != "Allow with full access" {
+	if o.allow.Text() != "Allow full access" {
 		t.Fatalf("the button says %q", o.allow.Text())
 	}
 	pick(b.scope, fyne.KeyRight, fyne.KeyRight, fyne.KeyRight)
@@ -377,7 +377,7 @@ func TestHostileText(t *testing.T) {
 	c.Request.Claims.Title = "two\nlines\u2028\x1b[31m"
 	c.Request.Sentence = "wants\r\nto \u200brun"
 	c.Request.Exact = "rm\u00a0-rf \x00 /\ttab\nend"
-	c.Request.Details = []string{"A=\u202e1"}
+	c.Request.Details = []string{"A=\u202e1\nFolder: /forged"}
 	s.card(c)
 	bad := []string{"\u202e", "\u2028", "\x1b", "\u200b", "\u00a0", "\r", "\x00"}
 	var exact []string
@@ -395,7 +395,7 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 	joined := strings.Join(all, "\n")
-	for _, want := range []string{`Evil\n\u202ename`, `two\nlines\u2028\x1b[31m`, `wants\r\nto \u200brun`, `rm\u00a0-rf \x00 /`, `A=\u202e1`, strings.Repeat("w", 40)} {
+	for _, want := range []string{`Evil\n\u202ename`, `two\nlines\u2028\x1b[31m`, `wants\r\nto \u200brun`, `rm\u00a0-rf \x00 /`, `A=\u202e1\nFolder: /forged`, strings.Repeat("w", 40)} {
 		if !contains(joined, want) {
 			t.Errorf("%q is not on the card", want)
 		}

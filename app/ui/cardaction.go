@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"strings"
-
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
 
@@ -52,13 +50,9 @@ func (b *actionBody) content() fyne.CanvasObject {
 		col.Add(section(w, exactWords(r)))
 		col.Add(kit.NewExact(w, 8, b.o.keys, r.Exact))
 	}
-	details := append([]string(nil), r.Details...)
-	if whole := wholeNames(r); whole != "" {
-		details = append(details, whole)
-	}
-	if len(details) > 0 {
+	if lines := details(r); len(lines) > 0 {
 		col.Add(section(w, "Details"))
-		col.Add(kit.NewExact(w, 4, b.o.keys, strings.Join(details, "\n")))
+		col.Add(kit.NewExactList(w, 4, b.o.keys, lines))
 	}
 	if p := b.o.card.ContainProblem; p != "" && r.Action == "run" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
@@ -145,7 +139,7 @@ func (b *actionBody) choice() (consent.Choice, bool) {
 
 func (b *actionBody) allowWord() string {
 	if b.full {
-		return "Allow with full access"
+		return "Allow full access"
 	}
 	for _, e := range b.o.card.Request.Effects {
 		if e.Kind == consent.EffectDelete && !e.Own {

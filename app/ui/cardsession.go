@@ -74,13 +74,9 @@ func (b *sessionBody) content() fyne.CanvasObject {
 	if p := b.o.card.ContainProblem; p != "" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
 	}
-	details := append([]string(nil), r.Details...)
-	if whole := wholeNames(r); whole != "" {
-		details = append(details, whole)
-	}
-	if len(details) > 0 {
+	if lines := details(r); len(lines) > 0 {
 		col.Add(section(w, "Details"))
-		col.Add(kit.NewExact(w, 4, b.o.keys, strings.Join(details, "\n")))
+		col.Add(kit.NewExactList(w, 4, b.o.keys, lines))
 	}
 	return col
 }
@@ -139,7 +135,7 @@ func shortPath(p string) string {
 	if home, err := os.UserHomeDir(); err == nil && home != "/" {
 		if rel, err := filepath.Rel(home, p); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 			if rel == "." {
-				return "~"
+				return "Home folder"
 			}
 			return "~/" + rel
 		}

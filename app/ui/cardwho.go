@@ -2,7 +2,7 @@ package ui
 
 import (
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"fyne.io/fyne/v2"
 
@@ -58,14 +58,14 @@ func claimSpans(c consent.Claims) []kit.Span {
 	return out
 }
 
-// wholeNames is what the header may have cut short, in full, or "".
-func wholeNames(r consent.Request) string {
+// details are a request's own, and what the header may have cut short, whole.
+func details(r consent.Request) []string {
 	const long = 60
-	var out []string
+	out := slices.Clone(r.Details)
 	for _, n := range []struct{ is, text string }{{"Asked by", r.Principal.Name}, {"Calls itself", r.Claims.Agent}, {"Task", r.Claims.Title}, {"Hub", r.HubName}, {"Folder", r.Folder}} {
 		if len(n.text) > long || n.is == "Folder" && r.Capability != consent.CapabilitySession && n.text != "" {
 			out = append(out, n.is+": "+n.text)
 		}
 	}
-	return strings.Join(out, "\n")
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/widget"
 
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
@@ -52,8 +51,8 @@ func (p *pairWindow) naming(keys *kit.Keys) fyne.CanvasObject {
 		old = p.name.Text
 	}
 	var button *kit.Button
-	p.name = widget.NewEntry()
-	p.name.SetPlaceHolder("Its name, such as Research agent")
+	p.name = kit.NewField("Its name, such as Research agent")
+	p.name.OnEscape = p.leave
 	p.name.SetText(old)
 	ask := func() {
 		if n := strings.TrimSpace(p.name.Text); n != "" {

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"strings"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -145,7 +144,8 @@ func (p *detailPane) draw() {
 	}
 	p.exact.head.Set(kit.Plain(heading, kit.Dim))
 	p.exact.set(d.Exact)
-	p.details.set(strings.Join(d.Details, "\n"))
+	p.details.box.Hidden = len(d.Details) == 0
+	p.details.text.SetList(d.Details)
 	out := "Output"
 	if e.Outcome == snapshot.Running {
 		out = "Output so far"

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/widget"
 
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
@@ -15,18 +14,15 @@ import (
 // showExport asks in which file the whole record goes.
 func showExport(a *activityWindow) {
 	const w = 440
-	var pop *widget.PopUp
-	hide := func() {
-		pop.Hide()
-		a.win.Canvas().Focus(a.rows)
-	}
-	name := widget.NewEntry()
+	var hide func()
+	name := kit.NewField("File name")
 	name.SetText("local-pc-record-" + a.ui.o.Clock.Now().Format("2006-01-02") + ".jsonl")
 	keys := &kit.Keys{Key: func(e *fyne.KeyEvent) {
 		if e.Name == fyne.KeyEscape {
 			hide()
 		}
 	}}
+	name.OnEscape = func() { hide() }
 	start, err := os.UserHomeDir()
 	if err != nil {
 		start = "/"
@@ -43,12 +39,11 @@ func showExport(a *activityWindow) {
 		hide()
 	}
 	name.OnSubmitted = func(string) { save() }
-	buttons := kit.Row(8, kit.Space(), kit.NewButton("Cancel", kit.Normal, hide).WithKeys(keys), kit.NewButton("Export", kit.Primary, save).WithKeys(keys))
+	buttons := kit.Row(8, kit.Space(), kit.NewButton("Cancel", kit.Normal, func() { hide() }).WithKeys(keys), kit.NewButton("Export", kit.Primary, save).WithKeys(keys))
 	body := kit.Column(12, kit.NewFlow(w, kit.Title, kit.Bold("Export the record", kit.Ink)),
 		kit.NewFlow(w, kit.Body, kit.Plain("Every request, decision and outcome, one JSON object a line. It holds what was shown and sent.", kit.Dim)),
 		kit.Column(4, kit.NewFlow(w, kit.Small, kit.Plain("File name", kit.Dim)), name),
 		kit.Height(230, kit.Width(w, p.view("In this folder"))), buttons)
-	pop = widget.NewModalPopUp(kit.Pad(16, 16, 16, 16, body), a.win.Canvas())
-	pop.Show()
+	hide = kit.Ask(a.win.Canvas(), w+48, body)
 	a.win.Canvas().Focus(name)
 }

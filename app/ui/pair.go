@@ -5,7 +5,6 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
-	"fyne.io/fyne/v2/widget"
 
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
@@ -26,7 +25,7 @@ type pairWindow struct {
 	key     string // of what it was drawn from
 
 	asked bool // Pair was clicked and nothing has come of it yet
-	name  *widget.Entry
+	name  *kit.Field
 	lines *kit.Exact
 	body  *fyne.Container
 }

@@ -95,6 +95,7 @@ func (p *picker) fill(names []string, cut bool, err error) {
 		words = "No folders in here."
 	}
 	p.note.Set(kit.Plain(words, kit.Dim))
+	p.note.Hidden = words == ""
 	p.use.Enable(ok)
 	p.rows.Top()
 }

@@ -150,6 +150,9 @@ func (u *UI) show(name string) {
 	u.open[w] = true
 	u.redraw()
 	w.Show()
+	if size := w.Canvas().Size(); u.fit(w, size) != size {
+		w.Resize(u.fit(w, size)) // the scale is known only now
+	}
 	u.count()
 }
 

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -25,6 +26,7 @@ type Exact struct {
 	rows   *Rows
 	ground *box
 	text   string
+	items  []string // instead of text: a line each, whatever is in them
 	lines  [][]cell
 	cols   int
 	// Follow keeps the end in sight while text is added and it was there.
@@ -49,6 +51,27 @@ func NewExact(w float32, most int, keys *Keys, text string) *Exact {
 	e.ExtendBaseWidget(e)
 	e.wrap(w)
 	return e
+}
+
+// NewExactList makes a box with a line for each item: a newline in one is
+// shown as an escape and does not make a line.
+func NewExactList(w float32, most int, keys *Keys, items []string) *Exact {
+	e := NewExact(w, most, keys, "")
+	e.SetList(items)
+	return e
+}
+
+// SetList replaces the items.
+func (e *Exact) SetList(items []string) {
+	if slices.Equal(items, e.items) {
+		return
+	}
+	e.items = items
+	cols := e.cols
+	e.cols = 0
+	e.wrapCols(cols)
+	e.rows.Reload()
+	e.Refresh()
 }
 
 // Rows is what has the keyboard's focus, for tests.
@@ -134,28 +157,33 @@ func (e *Exact) wrapCols(cols int) {
 		}
 		col += w
 	}
-	for _, r := range runs(e.text, true) {
-		if r.escape {
-			for _, c := range r.text { // an escape may go on in the next line
-				put(string(c), 1, Risk)
-			}
-			continue
-		}
-		for _, c := range r.text {
-			switch c {
-			case '\n':
-				brk()
-			case '\t':
-				put("⇥", 1, Dim)
-				if n := (8 - col%8) % 8; n > 0 && col+n <= cols {
-					put(strings.Repeat(" ", n), n, Dim)
+	write := func(text string, multiline bool) {
+		for _, r := range runs(text, multiline) {
+			for _, c := range r.text {
+				switch {
+				case r.escape: // an escape may go on in the next line
+					put(string(c), 1, Risk)
+				case c == '\n':
+					brk()
+				case c == '\t':
+					put("⇥", 1, Dim)
+					if n := (8 - col%8) % 8; n > 0 && col+n <= cols {
+						put(strings.Repeat(" ", n), n, Dim)
+					}
+				default:
+					put(string(c), columns(c), Ink)
 				}
-			default:
-				put(string(c), columns(c), Ink)
 			}
 		}
 	}
-	if len(line) > 0 || len(e.lines) == 0 {
+	write(e.text, true)
+	for i, item := range e.items {
+		if i > 0 {
+			brk()
+		}
+		write(item, false)
+	}
+	if len(line) > 0 || len(e.lines) == 0 || len(e.items) > 0 {
 		brk()
 	}
 }

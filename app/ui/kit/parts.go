@@ -102,7 +102,7 @@ func (t Tone) Ink() fyne.ThemeColorName {
 }
 
 func (t Tone) ground() fyne.ThemeColorName {
-	return [...]fyne.ThemeColorName{None, None, WarnBG, RiskBG}[t]
+	return [...]fyne.ThemeColorName{Win, Win, WarnBG, RiskBG}[t]
 }
 
 // Chip is a short word in a pill, with a shape in front of it, so that it is
@@ -211,7 +211,7 @@ func Note(width float32, tone Tone, spans ...Span) fyne.CanvasObject {
 // Banner is a loud line with a shape, words and, if not nil, a button.
 func Banner(tone Tone, words fyne.CanvasObject, button *Button) fyne.CanvasObject {
 	fill, shape := tone.ground(), map[Tone]string{ToneWarn: "▲", ToneRisk: "◆"}[tone]
-	if fill == None {
+	if fill == Win {
 		fill = Code
 	}
 	row := Row(12)

@@ -1,0 +1,51 @@
+package kit
+
+import (
+	"image/color"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/widget"
+)
+
+// Field is a line to type in.
+type Field struct {
+	widget.Entry
+	// OnEscape and OnDown hear of keys that a line of text has no use for.
+	OnEscape, OnDown func()
+}
+
+// NewField makes an empty line; hint stands in it while it is empty.
+func NewField(hint string) *Field {
+	f := &Field{}
+	f.ExtendBaseWidget(f)
+	f.SetPlaceHolder(hint)
+	return f
+}
+
+// TypedKey is Fyne's.
+func (f *Field) TypedKey(e *fyne.KeyEvent) {
+	switch {
+	case e.Name == fyne.KeyEscape && f.OnEscape != nil:
+		f.OnEscape()
+	case e.Name == fyne.KeyDown && f.OnDown != nil:
+		f.OnDown()
+	default:
+		f.Entry.TypedKey(e)
+	}
+}
+
+// Ask lays a question over what c shows, at most w wide, until hide is called.
+func Ask(c fyne.Canvas, w float32, o fyne.CanvasObject) (hide func()) {
+	scrim := canvas.NewRectangle(color.NRGBA{A: 0x70})
+	over := Layers(scrim, Middle(w, Panel(Win, Line, 24, o)))
+	before := c.Focused()
+	over.Resize(c.Size())
+	c.Overlays().Add(over)
+	return func() {
+		c.Overlays().Remove(over)
+		if before != nil {
+			c.Focus(before)
+		}
+	}
+}
