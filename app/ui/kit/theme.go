@@ -133,7 +133,12 @@ func (t *Theme) Color(n fyne.ThemeColorName, v fyne.ThemeVariant) color.Color {
 }
 
 // Font is Fyne's bundled Noto Sans and DejaVu Sans Mono.
-func (t *Theme) Font(s fyne.TextStyle) fyne.Resource { return theme.DefaultTheme().Font(s) }
+func (t *Theme) Font(s fyne.TextStyle) fyne.Resource {
+	if s.Monospace {
+		return monoFont()
+	}
+	return theme.DefaultTheme().Font(s)
+}
 
 // Icon is Fyne's.
 func (t *Theme) Icon(n fyne.ThemeIconName) fyne.Resource { return theme.DefaultTheme().Icon(n) }
