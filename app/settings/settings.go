@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -74,6 +75,9 @@ func (p Paths) Make() error {
 	if len(p.Socket()) > 100 {
 		return fmt.Errorf("the data directory's path is too long for a control socket (%d bytes, at most 87); name a shorter one with --data", len(p.Data))
 	}
+	if fi, err := os.Stat(p.Data); err == nil && fi.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("%s is a directory that everybody may write to; name one of your own with --data", p.Data)
+	}
 	for _, d := range []string{p.Data, p.Hub(), p.Spool(), p.Sessions()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return fmt.Errorf("make %s: %w", d, err)
@@ -99,26 +103,38 @@ func Load(p Paths) (*Store, error) {
 	data, err := os.ReadFile(st.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		host, _ := os.Hostname()
-		if host == "" {
-			host = "This computer"
-		}
-		return st, st.Change(func(s *Settings) {
-			*s = Settings{MachineID: uuid.NewString(), Name: host, EmbeddedHub: DefaultEmbeddedHub}
-		})
+		return st, st.Change(func(s *Settings) { s.fill() })
 	case err != nil:
 		return nil, fmt.Errorf("read the settings: %w", err)
 	}
 	if err := toml.Unmarshal(data, &st.s); err != nil {
 		return nil, fmt.Errorf("the settings in %s can't be read: %w; mend the file, or move it away to start anew", st.path, err)
 	}
-	if st.s.EmbeddedHub == "" {
-		st.s.EmbeddedHub = DefaultEmbeddedHub
-	}
+	filled := st.s.fill()
 	if err := st.s.validate(); err != nil {
 		return nil, fmt.Errorf("the settings in %s: %w", st.path, err)
 	}
+	if filled {
+		return st, st.Change(func(*Settings) {})
+	}
 	return st, nil
+}
+
+// fill gives what is left out its value; it tells whether there was any.
+func (s *Settings) fill() bool {
+	before := *s
+	if s.MachineID == "" {
+		s.MachineID = uuid.NewString()
+	}
+	if s.Name == "" {
+		if s.Name, _ = os.Hostname(); s.Name == "" {
+			s.Name = "This computer"
+		}
+	}
+	if s.EmbeddedHub == "" {
+		s.EmbeddedHub = DefaultEmbeddedHub
+	}
+	return *s != before
 }
 
 // Get returns the settings as they are now.
@@ -158,7 +174,7 @@ func (st *Store) Change(fn func(*Settings)) error {
 }
 
 func (s Settings) validate() error {
-	if _, err := uuid.Parse(s.MachineID); err != nil {
+	if _, err := uuid.Parse(s.MachineID); err != nil || len(s.MachineID) != 36 {
 		return errors.New("machine_id must be a UUID; remove the line to get a new one")
 	}
 	if n := utf8.RuneCountInString(s.Name); n < 1 || n > 128 {
@@ -177,7 +193,10 @@ func (s Settings) validate() error {
 // serves this computer only.
 func CheckLoopback(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil || port == "" {
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
 		return fmt.Errorf("%q is not an address like %s", addr, DefaultEmbeddedHub)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
