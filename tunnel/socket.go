@@ -88,12 +88,14 @@ func major(v string) string {
 // serve reads until the connection ends; then every request is cancelled and
 // waited for.
 func (s *socket) serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(ctx, func() {
 		s.close(websocket.CloseNormalClosure, "")
 		s.conn.Close()
 	})
 	defer stop()
+	// What requests see as the cause is always a *wire.Error, so their context
+	// ends here and not with its parent.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	alive := func(string) error {
 		return s.conn.SetReadDeadline(time.Now().Add(s.c.o.Heartbeat + s.c.o.PongTimeout))
 	}
@@ -105,8 +107,8 @@ func (s *socket) serve(ctx context.Context) error {
 	s.wg.Add(1)
 	go s.beat(ctx)
 	err := s.read(ctx, alive)
-	cancel(err)
 	lost := wire.Wrap(err, wire.CodeLost, "The connection to the hub was lost.")
+	cancel(lost)
 	s.mu.Lock()
 	for _, r := range s.open {
 		r.cancel(lost)
