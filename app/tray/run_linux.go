@@ -37,6 +37,9 @@ func (t *Tray) run(ctx context.Context) {
 // it have stopped to, start hangs, and is left behind.
 func (t *Tray) show(ctx context.Context) {
 	systray.SetTitle(name)
+	t.mu.Lock()
+	setIcon(t.want.icon)
+	t.mu.Unlock()
 	ready, built := make(chan struct{}), make(chan struct{})
 	start, end := systray.RunWithExternalLoop(func() {
 		close(ready)
@@ -49,6 +52,9 @@ func (t *Tray) show(ctx context.Context) {
 	go func() {
 		defer close(started)
 		start()
+		// What was set while systray was connecting may have been lost: it
+		// reads the icon before it takes new ones.
+		t.again()
 	}()
 	select {
 	case <-ready:

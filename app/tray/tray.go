@@ -76,6 +76,17 @@ func (t *Tray) Update(s snapshot.Snapshot) {
 	}
 }
 
+// again has everything drawn once more.
+func (t *Tray) again() {
+	t.mu.Lock()
+	t.seen = view{}
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
 // Run shows the tray until ctx ends. Where there is no desktop it tells Host
 // so and does nothing else: a missing or dying session bus never ends or
 // blocks the program. On macOS it has to be called on the main goroutine.
