@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"localpc/capabilities"
 	"localpc/consent"
@@ -29,14 +30,19 @@ func (j *jail) makeDirs(p place) (made []place, err error) {
 			return made, err
 		}
 	}
-	err = p.base.root.Mkdir(p.rel, 0o777) // less the umask
+	parent, err := p.base.open(p.dir())
+	if err != nil {
+		return made, err
+	}
+	defer parent.Close()
+	err = parent.Mkdir(p.name(), 0o777) // less the umask
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return made, nil // somebody else was quicker
 	case err != nil:
 		return made, err
 	}
-	if n, err := p.base.lstat(p.rel); err == nil {
+	if n, err := lstatOf(parent, p.name()); err == nil {
 		j.session.Made.Add(p.key(), n.id)
 	}
 	return append(made, place{base: p.base, rel: p.rel}), nil
@@ -45,10 +51,15 @@ func (j *jail) makeDirs(p place) (made []place, err error) {
 // unmake removes folders again that turned out to be for nothing, as far as
 // they are empty.
 func (j *jail) unmake(made []place) {
-	for i := len(made) - 1; i >= 0; i-- {
-		if made[i].base.root.Remove(made[i].rel) == nil {
-			j.session.Made.Forget(made[i].key())
+	for _, p := range slices.Backward(made) {
+		parent, err := p.base.open(p.dir())
+		if err != nil {
+			return
 		}
+		if parent.Remove(p.name()) == nil {
+			j.session.Made.Forget(p.key())
+		}
+		parent.Close()
 	}
 }
 
@@ -86,6 +97,9 @@ func (o *mkdirOp) run(context.Context, capabilities.Output) (capabilities.Result
 	made, err := o.j.makeDirs(o.place)
 	if err != nil {
 		o.j.unmake(made)
+		if errors.Is(err, consent.ErrChanged) {
+			return capabilities.Result{}, err
+		}
 		return capabilities.Result{}, fileError(err, o.p.Path)
 	}
 	if len(made) == 0 {
@@ -174,7 +188,10 @@ func (o *deleteOp) run(ctx context.Context, _ capabilities.Output) (capabilities
 	if o.none {
 		return res, nil
 	}
-	parent, err := o.place.base.root.OpenRoot(o.place.dir())
+	parent, err := o.place.base.open(o.place.dir())
+	if errors.Is(err, consent.ErrChanged) {
+		return res, err
+	}
 	if err != nil {
 		return res, fileError(err, o.p.Path)
 	}

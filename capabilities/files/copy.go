@@ -50,12 +50,7 @@ func (c *copier) one(ctx context.Context, from *os.Root, name string, to *os.Roo
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	dir, err := handle(from, ".")
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	n, err := lstatIn(dir, name)
+	n, err := lstatOf(from, name)
 	if err != nil {
 		return err
 	}
@@ -77,12 +72,7 @@ func (c *copier) one(ctx context.Context, from *os.Root, name string, to *os.Roo
 		return err
 	}
 	if c.o.j.own(src, n) {
-		out, err := handle(to, ".")
-		if err != nil {
-			return err
-		}
-		defer out.Close()
-		if now, err := lstatIn(out, as); err == nil {
+		if now, err := lstatOf(to, as); err == nil {
 			c.made[rel] = now.id
 		}
 	}
@@ -90,7 +80,7 @@ func (c *copier) one(ctx context.Context, from *os.Root, name string, to *os.Roo
 }
 
 func (c *copier) dir(ctx context.Context, from *os.Root, name string, to *os.Root, as, rel string, n node) error {
-	in, err := from.OpenRoot(name)
+	in, err := openReal(from, name)
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package files
 
 import (
@@ -389,10 +391,10 @@ func TestMoveAcross(t *testing.T) {
 		if _, err := o.look(t.Context()); err != nil {
 			return err
 		}
-		from, err := o.src.base.root.OpenRoot(o.src.dir())
+		from, err := o.src.base.open(o.src.dir())
 		must(t, err)
 		defer from.Close()
-		to, err := o.dst.base.root.OpenRoot(o.dst.dir())
+		to, err := o.dst.base.open(o.dst.dir())
 		must(t, err)
 		defer to.Close()
 		return o.across(t.Context(), from, to)
@@ -447,5 +449,34 @@ func TestMoveAcross(t *testing.T) {
 		if e.Path != "/home/user/deep/er/x" || r.text("deep/er/x/y") != "over" {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// Each of the seven takes only the grant that is for it.
+func TestEveryRequestNeedsItsGrant(t *testing.T) {
+	r := newRig(t)
+	r.put("f", "x")
+	r.put("d/g", "x")
+	calls := []capabilities.Call{r.readCall("f"), r.writeCall("f", "y"), r.pathCall(wire.TypeFileStat, "f"), r.listCall("d", 1),
+		r.pathCall(wire.TypeFileMkdir, "new"), r.pathCall(wire.TypeFileDelete, "f"), r.moveCall("f", "h"), r.moveCall("f", "i"), r.writeCall("f", "z"), r.readCall("d/g")}
+	before := capabilitytest.Tree(t, r.s.Folder)
+	for i, c := range calls {
+		grants := []consent.Grant{{}}
+		for k, other := range calls {
+			if k != i {
+				d, err := r.describe(other)
+				must(t, err)
+				grants = append(grants, capabilitytest.Grant(t, r.s, "files", d))
+			}
+		}
+		for k, g := range grants {
+			out := &capabilitytest.Output{}
+			if _, err := r.e.Run(t.Context(), c, g, out); !errors.Is(err, consent.ErrNoGrant) || len(out.Frames()) > 0 {
+				t.Errorf("call %d with grant %d: %v, %d frames", i, k, err, len(out.Frames()))
+			}
+		}
+	}
+	if capabilitytest.Tree(t, r.s.Folder) != before {
+		t.Error("something was done")
 	}
 }

@@ -195,6 +195,46 @@ func (j *jail) resolve(a asked, follow bool) (place, error) {
 	return p, nil
 }
 
+// open opens a folder that resolve found, free of links, to work in. It goes
+// down one component at a time and makes sure of each that what was opened is
+// the folder of that name and not one behind a link that took its place: what
+// a card said of a path holds for where the change is made.
+func (b *base) open(rel string) (*os.Root, error) {
+	dir, err := b.root.OpenRoot(".")
+	if err != nil || rel == "." {
+		return dir, err
+	}
+	for _, c := range strings.Split(rel, "/") {
+		next, err := openReal(dir, c)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// openReal opens the folder name in dir, never through a link.
+func openReal(dir *os.Root, name string) (*os.Root, error) {
+	want, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !want.IsDir() {
+		return nil, consent.ErrChanged
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if got, err := next.Stat("."); err != nil || !os.SameFile(got, want) {
+		next.Close()
+		return nil, consent.ErrChanged
+	}
+	return next, nil
+}
+
 // jump takes the walk from a base to an absolute path. A link to /tmp that was
 // made in a container means the session's own, one that the person made means
 // the computer's: it counts as the session's where the name is there.

@@ -128,12 +128,12 @@ func (o *moveOp) run(ctx context.Context, _ capabilities.Output) (capabilities.R
 }
 
 func (o *moveOp) move(ctx context.Context) error {
-	from, err := o.src.base.root.OpenRoot(o.src.dir())
+	from, err := o.src.base.open(o.src.dir())
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := o.dst.base.root.OpenRoot(o.dst.dir())
+	to, err := o.dst.base.open(o.dst.dir())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package files
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"localpc/capabilities"
@@ -40,3 +41,13 @@ func (n node) print() string {
 
 // same tells whether o is still the file that n was, unchanged.
 func (n node) same(o node) bool { return n.id.Same(o.id) && n.print() == o.print() }
+
+// lstatOf says what is at name in an open folder.
+func lstatOf(dir *os.Root, name string) (node, error) {
+	h, err := handle(dir, ".")
+	if err != nil {
+		return node{}, err
+	}
+	defer h.Close()
+	return lstatIn(h, name)
+}

@@ -1,6 +1,8 @@
 package files
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"localpc/capabilities"
 	"localpc/capabilities/capabilitytest"
+	"localpc/consent"
+	"localpc/tunnel/wire"
 )
 
 // swap exchanges what is at two names, again and again, until it is stopped.
@@ -107,4 +112,63 @@ func TestSwappedWhileDeleting(t *testing.T) {
 		}
 		must(t, os.RemoveAll(r.at("tree")))
 	}
+}
+
+// A folder is swapped for a link to a guarded folder inside. A card, or a rule,
+// that let the plain name through must not reach the guarded one.
+func TestSwappedForAGuardedFolder(t *testing.T) {
+	r := newRig(t)
+	r.put(".git/hooks/sub/theirs", "x")
+	for plain, link := range map[string]string{"d": ".git/hooks", "e/f": "../.git/hooks"} {
+		r.put(plain+"/sub/a", "x")
+		r.link(link, "side")
+		stop := swap(r.at(plain), r.at("side"))
+		before := capabilitytest.Tree(t, r.at(".git"))
+		worked := 0
+		for i := range 1500 {
+			var err error
+			switch i % 6 {
+			case 0:
+				err = r.runIfPlain(r.writeCall(plain+"/planted", "x"))
+			case 1:
+				err = r.runIfPlain(r.writeCall(plain+"/sub/planted", "x"))
+			case 2:
+				err = r.runIfPlain(r.pathCall(wire.TypeFileDelete, plain+"/sub/theirs"))
+			case 3:
+				err = r.runIfPlain(r.moveCall(plain+"/planted", plain+"/sub/planted2"))
+			case 4:
+				err = r.runIfPlain(r.pathCall(wire.TypeFileMkdir, plain+"/made/deep"))
+			case 5:
+				err = r.runIfPlain(r.pathCall(wire.TypeFileDelete, plain+"/made"))
+			}
+			if err == nil {
+				worked++
+			}
+		}
+		n := stop()
+		if after := capabilitytest.Tree(t, r.at(".git")); after != before {
+			t.Fatalf("the guarded folder was changed:\n%s\nwas\n%s", after, before)
+		}
+		if n < 100 || worked == 0 {
+			t.Errorf("%d swaps, %d requests worked: the race was not run", n, worked)
+		}
+		must(t, os.RemoveAll(r.at("side")))
+		must(t, os.RemoveAll(r.at(plain)))
+	}
+}
+
+// runIfPlain runs a call whose description does not speak of start-up names,
+// as a session that may work in the folder does without a question.
+func (r *rig) runIfPlain(c capabilities.Call) error {
+	d, err := r.describe(c)
+	if err != nil {
+		return err
+	}
+	for _, e := range d.Effects {
+		if e.Kind == consent.EffectStartup {
+			return errors.New("it would be asked about")
+		}
+	}
+	_, err = r.e.Run(context.Background(), c, capabilitytest.Grant(r, r.s, "files", d), &capabilitytest.Output{})
+	return err
 }

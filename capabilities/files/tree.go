@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"localpc/consent"
 	"localpc/tunnel/wire"
 )
 
@@ -169,7 +170,7 @@ func removeTree(ctx context.Context, parent *os.Root, name string, n *removed) e
 		n.files++
 		return nil
 	}
-	err = removeBelow(ctx, parent, name, fi, n)
+	err = removeBelow(ctx, parent, name, n)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -184,15 +185,15 @@ func removeTree(ctx context.Context, parent *os.Root, name string, n *removed) e
 	return nil
 }
 
-func removeBelow(ctx context.Context, parent *os.Root, name string, was fs.FileInfo, n *removed) error {
-	dir, err := parent.OpenRoot(name)
+func removeBelow(ctx context.Context, parent *os.Root, name string, n *removed) error {
+	dir, err := openReal(parent, name)
+	if errors.Is(err, consent.ErrChanged) {
+		return wire.Errorf(wire.CodeChanged, "A folder was replaced while it was being deleted, so the rest was left.")
+	}
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if fi, err := dir.Stat("."); err != nil || !os.SameFile(fi, was) {
-		return wire.Errorf(wire.CodeChanged, "A folder was replaced while it was being deleted, so the rest was left.")
-	}
 	// Again from the start after each pass: removing names while reading a
 	// directory may skip some.
 	for {

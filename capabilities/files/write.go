@@ -25,6 +25,7 @@ type writeOp struct {
 	place place
 	own   bool
 	names []string // start-up names it changes
+	done  node     // what is there after put
 }
 
 func (o *writeOp) look(context.Context) (capabilities.Description, error) {
@@ -103,10 +104,7 @@ func (o *writeOp) run(ctx context.Context, _ capabilities.Output) (capabilities.
 		return capabilities.Result{}, fileError(err, o.p.Path)
 	}
 	p := o.place
-	p.missing = 0
-	if p.node, err = p.base.lstat(p.rel); err != nil {
-		return capabilities.Result{}, fileError(err, o.p.Path)
-	}
+	p.missing, p.node = 0, o.done
 	if o.own || !o.place.exists() {
 		o.j.session.Made.Add(p.key(), p.node.id)
 	} else {
@@ -125,17 +123,18 @@ func (o *writeOp) run(ctx context.Context, _ capabilities.Output) (capabilities.
 // put writes the file: beside its place, and then into it by one rename; or in
 // place where a rename would lose its other names or its owner.
 func (o *writeOp) put(ctx context.Context, spool *os.File) error {
-	parent, err := o.place.base.root.OpenRoot(o.place.dir())
+	parent, err := o.place.base.open(o.place.dir())
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
 	if o.place.exists() && o.place.node.links > 1 {
-		return o.inPlace(ctx, parent, spool)
+		err = o.inPlace(ctx, parent, spool)
+	} else if err = o.beside(ctx, parent, spool); errors.Is(err, errKeepsNot) {
+		err = o.inPlace(ctx, parent, spool)
 	}
-	err = o.beside(ctx, parent, spool)
-	if errors.Is(err, errKeepsNot) {
-		return o.inPlace(ctx, parent, spool)
+	if err == nil {
+		o.done, err = lstatOf(parent, o.place.name())
 	}
 	return err
 }
@@ -180,7 +179,7 @@ func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := o.unchanged(); err != nil {
+	if err := o.unchanged(parent); err != nil {
 		return err
 	}
 	if !o.place.exists() {
@@ -217,8 +216,8 @@ func (o *writeOp) keep(parent *os.Root, f *os.File) error {
 }
 
 // unchanged: nobody saved in between.
-func (o *writeOp) unchanged() error {
-	now, err := o.place.base.lstat(o.place.rel)
+func (o *writeOp) unchanged(parent *os.Root) error {
+	now, err := lstatOf(parent, o.place.name())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !o.place.exists():
 		return nil
