@@ -29,6 +29,7 @@ type detailPane struct {
 	output   *part
 	notes    *kit.Flow
 	reason   *kit.Flow
+	under    [3]*fyne.Container // of where, reason and notes: hidden while empty
 	by       *kit.Flow
 	stop     *kit.Button
 	next     *kit.Button
@@ -69,8 +70,9 @@ func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
 	p.stop = kit.NewButton("Stop this", kit.Danger, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.StopOne, Entry: p.now.ID}) }).WithKeys(keys)
 	p.next = kit.NewButton("Allow next time", kit.Normal, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.AllowNext, Entry: p.now.ID}) }).WithKeys(keys)
 
-	p.body = kit.Column(0, p.sentence, kit.Pad(4, 0, 0, 0, p.where), kit.Pad(8, 0, 0, 0, kit.Row(8, p.chip, kit.Grow(p.result))),
-		kit.Pad(8, 0, 0, 0, p.reason), p.exact.box, p.details.box, p.output.box, kit.Pad(8, 0, 0, 0, p.notes))
+	p.under = [3]*fyne.Container{kit.Pad(4, 0, 0, 0, p.where), kit.Pad(8, 0, 0, 0, p.reason), kit.Pad(8, 0, 0, 0, p.notes)}
+	p.body = kit.Column(0, p.sentence, p.under[0], kit.Pad(8, 0, 0, 0, kit.Row(8, p.chip, kit.Grow(p.result))),
+		p.under[1], p.exact.box, p.details.box, p.output.box, p.under[2])
 	foot := kit.Pad(8, 16, 16, 16, kit.Row(8, p.stop, p.next, kit.Space(), p.by))
 	scroll := container.NewVScroll(kit.Pad(16, 16, 8, 16, p.body))
 	p.root = container.NewStack(kit.Panel(kit.Pane, kit.None, 0, kit.Frame(nil, scroll, foot)).Square(), kit.LeftLine())
@@ -161,6 +163,7 @@ func (p *detailPane) draw() {
 		notes = append(notes, kit.Remote(n, kit.Plain("", kit.Dim))...)
 	}
 	p.notes.Set(notes...)
+	p.under[0].Hidden, p.under[1].Hidden, p.under[2].Hidden = d.Where == "", d.Reason == "", len(d.Notes) == 0
 	p.stop.Hidden = !e.CanStop
 	p.next.Hidden = !e.CanAllowNext || e.AllowedNext
 	by := ""

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"image/color"
+	"math"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
@@ -125,5 +126,9 @@ func (l *label) paint() { l.Color = Color(l.ink) }
 func (l *label) centre(p fyne.Position, s fyne.Size) {
 	m := l.MinSize()
 	l.Resize(m)
-	l.Move(p.AddXY((s.Width-m.Width)/2, (s.Height-m.Height)/2))
+	l.Move(p.AddXY(mid(s.Width, m.Width), mid(s.Height, m.Height)))
 }
+
+// mid is where something has to begin to stand in the middle of a length, in
+// whole units: the toolkit squeezes text that stands between two pixels.
+func mid(outer, inner float32) float32 { return float32(math.Floor(float64(outer-inner) / 2)) }

@@ -123,13 +123,13 @@ func (c *Cells) CreateRenderer() fyne.WidgetRenderer {
 				continue
 			}
 			h := t.lineHeight()
-			t.Move(fyne.NewPos(xs[i], (s.Height-h)/2))
+			t.Move(fyne.NewPos(xs[i], mid(s.Height, h)))
 			t.within(ws[i])
 		}
 		if c.over != nil {
 			m := c.over.MinSize()
 			c.over.Resize(m)
-			c.over.Move(fyne.NewPos(xs[c.overAt], (s.Height-m.Height)/2))
+			c.over.Move(fyne.NewPos(xs[c.overAt], mid(s.Height, m.Height)))
 		}
 	}
 	d.min = func() fyne.Size { return fyne.NewSize(40, 20) }

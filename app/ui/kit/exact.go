@@ -246,7 +246,7 @@ func (l *exactLine) fill() {
 		t.TextSize, t.TextStyle = Small, fyne.TextStyle{Monospace: true}
 		m := t.MinSize()
 		t.Resize(m)
-		t.Move(fyne.NewPos(exactPad-2+float32(c.col)*l.of.cell.Width, (l.of.cell.Height-m.Height)/2))
+		t.Move(fyne.NewPos(exactPad-2+float32(c.col)*l.of.cell.Width, mid(l.of.cell.Height, m.Height)))
 		l.texts = append(l.texts, t)
 	}
 }

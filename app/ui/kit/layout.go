@@ -129,7 +129,7 @@ func (r row) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 			m.Width += left / float32(growers)
 		}
 		o.Resize(m)
-		o.Move(fyne.NewPos(x, (size.Height-m.Height)/2))
+		o.Move(fyne.NewPos(x, mid(size.Height, m.Height)))
 		x += m.Width + r.gap
 	}
 }
@@ -308,7 +308,7 @@ func (m middle) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	o[0].Resize(fyne.NewSize(w, o[0].MinSize().Height))
 	h := o[0].MinSize().Height
 	o[0].Resize(fyne.NewSize(w, h))
-	o[0].Move(fyne.NewPos((size.Width-w)/2, max(0, (size.Height-h)/2)))
+	o[0].Move(fyne.NewPos(mid(size.Width, w), max(0, mid(size.Height, h))))
 }
 
 // Columns puts objects side by side, all of one width.
@@ -371,6 +371,6 @@ func (e *ends) Layout(o []fyne.CanvasObject, size fyne.Size) {
 		o[1].Move(fyne.NewPos(0, l.Height+8))
 		return
 	}
-	o[0].Move(fyne.NewPos(0, (size.Height-l.Height)/2))
-	o[1].Move(fyne.NewPos(size.Width-r.Width, (size.Height-r.Height)/2))
+	o[0].Move(fyne.NewPos(0, mid(size.Height, l.Height)))
+	o[1].Move(fyne.NewPos(size.Width-r.Width, mid(size.Height, r.Height)))
 }

@@ -151,7 +151,7 @@ func (c *Chip) CreateRenderer() fyne.WidgetRenderer {
 	place := func(s fyne.Size) {
 		m := c.word.MinSize()
 		c.ground.Resize(fyne.NewSize(m.Width+20, 22))
-		c.ground.Move(fyne.NewPos(0, (s.Height-22)/2))
+		c.ground.Move(fyne.NewPos(0, mid(s.Height, 22)))
 		c.word.centre(c.ground.Position(), c.ground.Size())
 	}
 	return &drawn{
@@ -193,7 +193,7 @@ func (t *tile) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
 		objects: []fyne.CanvasObject{t.ground.Rectangle, t.sign.Text},
 		layout: func(s fyne.Size) {
-			p := fyne.NewPos(0, max(0, (s.Height-side)/2))
+			p := fyne.NewPos(0, max(0, mid(s.Height, side)))
 			t.ground.Move(p)
 			t.ground.Resize(fyne.NewSquareSize(side))
 			t.sign.centre(p, fyne.NewSquareSize(side))
@@ -304,7 +304,7 @@ func (c *Check) CreateRenderer() fyne.WidgetRenderer {
 			c.square.Resize(q)
 			c.ring.around(p, q)
 			m := c.tick.MinSize()
-			c.tick.Move(fyne.NewPos((16-m.Width)/2, 1+(16-m.Height)/2))
+			c.tick.Move(fyne.NewPos(mid(16, m.Width), 1+mid(16, m.Height)))
 			c.text.Move(fyne.NewPos(24, 0))
 			c.text.Resize(fyne.NewSize(s.Width-24, c.text.MinSize().Height))
 		},

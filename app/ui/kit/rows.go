@@ -28,6 +28,7 @@ type Rows struct {
 	height   float32
 	selected int
 	focused  bool
+	mouse    bool // the focus came by a click: no ring until a key is used
 	scroll   *container.Scroll
 	body     *rowsBody
 	edge     *box
@@ -110,13 +111,17 @@ func (r *Rows) scrollTo(y float32) {
 func (r *Rows) FocusGained() { r.focused = true; r.Refresh() }
 
 // FocusLost is Fyne's.
-func (r *Rows) FocusLost() { r.focused = false; r.Refresh() }
+func (r *Rows) FocusLost() { r.focused, r.mouse = false, false; r.Refresh() }
 
 // TypedRune hands characters on.
 func (r *Rows) TypedRune(c rune) { r.Keys.rune(c) }
 
 // TypedKey scrolls, or chooses where rows can be chosen.
 func (r *Rows) TypedKey(e *fyne.KeyEvent) {
+	if r.mouse {
+		r.mouse = false
+		r.Refresh()
+	}
 	page := max(1, int(r.scroll.Size().Height/r.height)-1)
 	last := r.Count() - 1
 	step := map[fyne.KeyName]int{fyne.KeyUp: -1, fyne.KeyDown: 1, fyne.KeyPageUp: -page, fyne.KeyPageDown: page, fyne.KeyHome: -last - 1, fyne.KeyEnd: last + 1}[e.Name]
@@ -144,7 +149,7 @@ func (r *Rows) CreateRenderer() fyne.WidgetRenderer {
 		min: func() fyne.Size { return fyne.NewSize(40, r.height) },
 		refresh: func() {
 			r.edge.paint()
-			r.edge.Hidden = !r.focused
+			r.edge.Hidden = !r.focused || r.mouse
 			r.body.show()
 		},
 	}
@@ -190,6 +195,7 @@ func (b *rowsBody) show() {
 
 // Tapped chooses the row that was clicked.
 func (b *rowsBody) Tapped(e *fyne.PointEvent) {
+	b.rows.mouse = !b.rows.focused || b.rows.mouse
 	focus(b.rows)
 	i := int(e.Position.Y / b.rows.height)
 	b.rows.choose(i)

@@ -156,7 +156,7 @@ func (s *Segments) paint() {
 
 func (s *Segments) layout(size fyne.Size) {
 	h := s.MinSize().Height
-	y := (size.Height - h) / 2
+	y := mid(size.Height, h)
 	x := float32(0)
 	for i, l := range s.words {
 		w := s.width(i)

@@ -315,7 +315,7 @@ func (f *Flow) place(lines [][]piece) {
 			t.TextSize, t.TextStyle = f.size, style(p.span)
 			m := t.MinSize()
 			t.Resize(m)
-			t.Move(fyne.NewPos(x, float32(i)*lh+(lh-m.Height)/2))
+			t.Move(fyne.NewPos(x, float32(i)*lh+mid(lh, m.Height)))
 			x += m.Width
 			row = append(row, t)
 			f.placed = append(f.placed, placed{t, p.span.Ink})
