@@ -151,7 +151,7 @@ func (t *task) request(d capabilities.Description) consent.Request {
 		Capability: t.executor.Name(), Action: d.Action,
 		Title: d.Title, Sentence: strings.Replace(d.Sentence, "%s", name, 1), Exact: d.Exact, Details: d.Details,
 		Effects: d.Effects, Risk: d.Risk, Digest: consent.DigestOf(d.Payload), Fingerprint: d.Fingerprint,
-		Containable: d.Containable, FullOffered: d.FullOffered, Scopes: d.Scopes,
+		Containable: d.Containable, FullOffered: d.FullOffered, Scopes: append([]consent.Scope{consent.Once}, d.Scopes...),
 		Rule: consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder,
 			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd},
 		Arrived: t.arrived, Deadline: t.deadline,
