@@ -45,6 +45,7 @@ func (d *Desktop) recognise(img *image.RGBA, closer bool) ([]Word, error) {
 	}
 	if closer {
 		flatten(gray)
+		unframe(gray)
 	}
 	words, err := tesseract(enlarge(gray, scale))
 	if err != nil {
@@ -121,6 +122,45 @@ func flatten(g *image.Gray) {
 				diff = -diff
 			}
 			g.Pix[i] = uint8(255 - min(255, diff*3/2))
+		}
+	}
+}
+
+// unframe takes the outlines of buttons, fields and boxes away: a reader takes
+// a word in a frame for a drawing. A frame is what hangs together and is wider
+// and taller than any letter.
+func unframe(g *image.Gray) {
+	const wide, tall, ink = 36, 18, 215
+	w, h := g.Rect.Dx(), g.Rect.Dy()
+	seen := make([]bool, w*h)
+	var stack, part []int
+	for start := range w * h {
+		if seen[start] || g.Pix[start] > ink {
+			continue
+		}
+		stack, part = append(stack[:0], start), part[:0]
+		seen[start] = true
+		x0, y0, x1, y1 := w, h, 0, 0
+		for len(stack) > 0 {
+			i := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			part = append(part, i)
+			x, y := i%w, i/w
+			x0, y0, x1, y1 = min(x0, x), min(y0, y), max(x1, x), max(y1, y)
+			for ny := max(0, y-1); ny <= min(h-1, y+1); ny++ {
+				for nx := max(0, x-1); nx <= min(w-1, x+1); nx++ {
+					if n := ny*w + nx; !seen[n] && g.Pix[n] <= ink {
+						seen[n] = true
+						stack = append(stack, n)
+					}
+				}
+			}
+		}
+		if x1-x0 < wide || y1-y0 < tall {
+			continue
+		}
+		for _, i := range part {
+			g.Pix[i] = 255
 		}
 	}
 }
