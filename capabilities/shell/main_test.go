@@ -42,6 +42,9 @@ func testMain(m *testing.M) int {
 			return 1
 		}
 	}
+	if os.Getenv("SHELL_TEST_HELPER") != "" {
+		return helperProcess()
+	}
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -175,9 +175,12 @@ func (p *pump) read(o output, stream string) {
 			return
 		}
 	}
-	for left := lastRead; left > 0; {
-		_ = r.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	// Bounded in bytes and in waiting: a child may go on writing for ever.
+	for left, wait := lastRead, 50*time.Millisecond; left > 0 && wait > 0; {
+		begin := time.Now()
+		_ = r.SetReadDeadline(begin.Add(min(wait, 20*time.Millisecond)))
 		n, err := r.Read(buf)
+		wait -= time.Since(begin)
 		p.push(stream, buf[:n])
 		left -= n
 		if err != nil {

@@ -22,7 +22,6 @@ import (
 type process struct {
 	session string
 	pid     int // of what was started here; alive as long as any child
-	worker  int // the localpc-spawn above a command with full access; alive while control is open
 	name    string
 	cmd     *exec.Cmd
 	control *os.File
@@ -36,6 +35,7 @@ type process struct {
 	mu       sync.Mutex
 	writing  sync.Mutex              // orders to the control socket
 	children int                     // guarded by mu; left by an ended command
+	worker   int                     // guarded by mu; the localpc-spawn above a command with full access
 	stopped  bool                    // guarded by mu; ended by its session's end
 	message  string                  // guarded by mu; the first line of said
 	follower context.CancelCauseFunc // guarded by mu
@@ -161,7 +161,6 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		err = errors.New("no answer from localpc-spawn")
 	}
 	if err == nil && first.Kind == spawn.Started {
-		p.worker = first.PID
 		return p, nil
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -201,6 +200,9 @@ func (p *process) watch(started chan<- spawn.Event) {
 			}
 			if first {
 				first = false
+				p.mu.Lock()
+				p.worker = e.PID
+				p.mu.Unlock()
 				started <- e
 				continue
 			}
@@ -226,9 +228,24 @@ func (p *process) watch(started chan<- spawn.Event) {
 	if raw, err := p.control.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
 	}
+	stuck := time.AfterFunc(2*time.Second, p.killWorker)
 	wg.Wait()
+	stuck.Stop()
 	p.control.Close()
 	close(p.gone)
+}
+
+// killWorker ends a localpc-spawn that does not obey, because somebody has
+// stopped it, and what is below it. Its control socket being open says that it
+// is alive, so the number is still its own.
+func (p *process) killWorker() {
+	p.mu.Lock()
+	worker := p.worker
+	p.mu.Unlock()
+	if worker > 1 { // 1 is how it knows itself in a container
+		spawn.KillTree(worker)
+		_ = syscall.Kill(worker, syscall.SIGKILL)
+	}
 }
 
 // failure is the client's error for a command that was not started.
@@ -239,13 +256,13 @@ func (p *process) failure(e spawn.Event) error {
 		return folderGone(errno)
 	case spawn.FailedDir:
 		return wire.Wrap(errno, wire.CodeInvalid, "The working directory can't be entered where the command runs: %s.", errno.Error())
-	case spawn.FailedProgram:
-		if errno == syscall.EACCES {
+	case spawn.FailedProgram, spawn.FailedExec:
+		switch errno {
+		case syscall.ENOENT:
+			return wire.Wrap(errno, wire.CodePathNotFound, "There is no program %s where the command runs.", p.name)
+		case syscall.EACCES:
 			return wire.Wrap(errno, wire.CodeForbidden, "%s is there, but it is not executable.", p.name)
-		}
-		return wire.Wrap(errno, wire.CodePathNotFound, "There is no program %s where the command runs.", p.name)
-	case spawn.FailedExec:
-		if errno == syscall.E2BIG {
+		case syscall.E2BIG:
 			return wire.Wrap(errno, wire.CodeInvalid, "The command and its environment are too long for this computer.")
 		}
 		return wire.Wrap(errno, wire.CodeInvalid, "%s could not be started: %s.", p.name, errno.Error())
@@ -314,10 +331,7 @@ func (p *process) end(ctx context.Context) error {
 	}
 	// It does not obey: it may have been stopped by somebody.
 	spawn.KillTree(p.pid)
-	if p.worker > 1 {
-		spawn.KillTree(p.worker)
-		_ = syscall.Kill(p.worker, syscall.SIGKILL)
-	}
+	p.killWorker()
 	_ = p.cmd.Process.Kill()
 	select {
 	case <-p.gone:

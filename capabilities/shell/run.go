@@ -35,7 +35,7 @@ func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *w
 	proc, err := s.launch(ctx, pl, contained)
 	if err != nil {
 		if e := new(wire.Error); errors.As(err, &e) {
-			if cause := errors.Unwrap(e); cause != nil {
+			if cause := errors.Unwrap(e); cause != nil && (e.Code == wire.CodeUnconfined || e.Code == wire.CodeInternal) {
 				s.o.Log.Warn("A command was not started", "err", cause)
 			}
 			return capabilities.Result{}, err

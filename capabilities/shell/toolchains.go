@@ -17,14 +17,15 @@ type mount struct{ from, to string }
 
 // toolchains returns what to mount, the directories for PATH, and variables.
 // They keep their own names, because many a toolchain has its place written
-// into its files; only a home that is /home/user itself has to give way.
+// into its files; only a home whose name means something else inside has
+// to give way, /home/user for one.
 func toolchains(home, loginPath string) (mounts []mount, search []string, env map[string]string) {
 	env = map[string]string{}
 	if home == "" || home == "/" || !filepath.IsAbs(home) {
 		return nil, nil, env
 	}
 	base := home
-	if under(home, inside) || under(home, "/tmp") || under(home, cacheInside) {
+	if conflicts(home, nil) {
 		base = "/opt/home"
 	}
 	realHome, err := filepath.EvalSymlinks(home)
