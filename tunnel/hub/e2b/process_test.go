@@ -1,7 +1,10 @@
 package e2b_test
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -194,5 +197,62 @@ out({ run: await failure(s.commands.run('x', { requestTimeoutMs: 1000 })), remov
 		case <-time.After(10 * time.Second):
 			t.Fatal("the request was not cancelled on the machine")
 		}
+	}
+}
+
+// While the person is asked, the client has the headers and nothing else.
+func TestHeadersComeBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	s := newSDK(t, func(_ context.Context, m wire.Message) error {
+		if m.Type == wire.TypeProcessStart {
+			close(asked)
+			<-answer
+		}
+		return nil
+	})
+	h := raw(t, s)
+	message := `{"process":{"cmd":"/bin/bash","args":["-l","-c","echo hi"]}}`
+	body := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/sbx/process.Process/Start", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = h
+	req.Header.Set("Content-Type", "application/connect+json")
+	req.Header.Set("Connect-Protocol-Version", "1")
+	req.Header.Set("Connect-Timeout-Ms", "500") // of the process, and not of the call
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/connect+json" {
+		t.Errorf("%s %v", resp.Status, resp.Header)
+	}
+	<-asked
+	first := make(chan string, 1)
+	go func() {
+		head := make([]byte, 5)
+		if _, err := io.ReadFull(resp.Body, head); err != nil {
+			first <- err.Error()
+			return
+		}
+		event := make([]byte, head[4])
+		_, _ = io.ReadFull(resp.Body, event)
+		first <- string(event)
+	}()
+	select {
+	case e := <-first:
+		t.Errorf("before the answer came %s", e)
+	case <-time.After(time.Second):
+	}
+	close(answer)
+	if e := <-first; !strings.Contains(e, `"start":{"pid":`) {
+		t.Errorf("the first event is %s", e)
+	}
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(rest), `"stdout":"aGkK"`) || !strings.Contains(string(rest), `"exited":true`) {
+		t.Errorf("then %q, %v", rest, err)
 	}
 }

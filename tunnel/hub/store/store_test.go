@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func open(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Two programs may start on new data at the same moment: a hub and key add.
+func TestOpenAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "hub")
+	var wg sync.WaitGroup
+	secrets := make(chan string, 8)
+	for range 8 {
+		wg.Go(func() {
+			s, err := Open(context.Background(), dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			if _, err := s.AddKey(context.Background(), "Test"); err != nil {
+				t.Error(err)
+			}
+			secrets <- string(s.Secret())
+		})
+	}
+	wg.Wait()
+	close(secrets)
+	first := <-secrets
+	for s := range secrets {
+		if s != first {
+			t.Error("two openers have different secrets")
+		}
+	}
+	if keys, err := open(t, dir).Keys(t.Context()); err != nil || len(keys) != 8 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("directory mode %v, %v", info.Mode(), err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", f, info.Mode())
+		}
+	}
+}
+
+func TestOpenBadData(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, secretName), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a damaged secret: %v", err)
+	}
+	newer := t.TempDir()
+	s := open(t, newer)
+	if _, err := s.db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), newer); err == nil || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("data of a newer program: %v", err)
+	}
+	junk := t.TempDir()
+	if err := os.WriteFile(filepath.Join(junk, dbName), []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), junk); err == nil || !strings.Contains(err.Error(), junk) {
+		t.Errorf("a file that is no database: %v", err)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	k, err := s.AddKey(ctx, " Test ")
+	if err != nil || k.Name != "Test" || !strings.HasPrefix(k.Secret, k.Prefix) {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	if found, err := s.FindKey(ctx, k.Secret); err != nil || found.ID != k.ID {
+		t.Errorf("find: %+v, %v", found, err)
+	}
+	token, err := s.AddMachineToken(ctx, "m1", "Mac-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A key is no machine's token, nor the reverse.
+	if _, err := s.FindKey(ctx, token); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a token as a key: %v", err)
+	}
+	if _, _, err := s.FindMachineToken(ctx, k.Secret); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a key as a token: %v", err)
+	}
+	again, err := s.AddMachineToken(ctx, "m1", "Mac-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.FindMachineToken(ctx, token); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an earlier token: %v", err)
+	}
+	if m, _, err := s.FindMachineToken(ctx, again); err != nil || m != "m1" {
+		t.Errorf("the new token: %q, %v", m, err)
+	}
+	// A pairing token is good for a day.
+	pair, err := s.AddPairingToken(ctx, "Laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, id, err := s.FindMachineToken(ctx, pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(25 * time.Hour)
+	if _, _, err := s.FindMachineToken(ctx, pair); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a pairing token, a day later: %v", err)
+	}
+	now = now.Add(-25 * time.Hour)
+	if err := s.Bind(ctx, id, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bind(ctx, id, "m2"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("bound twice: %v", err)
+	}
+	if _, _, err := s.FindMachineToken(ctx, again); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the token before the pairing: %v", err)
+	}
+	now = now.Add(1000 * time.Hour)
+	if m, _, err := s.FindMachineToken(ctx, pair); err != nil || m != "m1" {
+		t.Errorf("bound, much later: %q, %v", m, err)
+	}
+	if err := s.RevokeMachine(ctx, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RevokeMachine(ctx, "m1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("revoked twice: %v", err)
+	}
+}
+
+func TestPresence(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	online := func() bool {
+		t.Helper()
+		m, err := s.Machines(ctx)
+		if err != nil || len(m) != 1 {
+			t.Fatal(m, err)
+		}
+		return m[0].Online
+	}
+	first, err := s.Connected(ctx, Machine{ID: "m1", Name: "Mac-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.Connected(ctx, Machine{ID: "m1", Name: "Mac-1"})
+	if err != nil || second <= first {
+		t.Fatalf("epochs %d, %d, %v", first, second, err)
+	}
+	// The end of the older connection comes late, and changes nothing.
+	if err := s.Disconnected(ctx, "m1", first); err != nil || !online() {
+		t.Errorf("after the older one's end: online %v, %v", online(), err)
+	}
+	// A hub that was killed says nothing any more.
+	now = now.Add(2 * Fresh)
+	if online() {
+		t.Error("online without a word for long")
+	}
+	if err := s.Seen(ctx, "m1", second); err != nil || !online() {
+		t.Errorf("after a word: %v", err)
+	}
+	if err := s.ResetPresence(ctx); err != nil || online() {
+		t.Errorf("after the start of a hub: %v", err)
+	}
+}
+
+func TestSandboxesAreForgotten(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	if _, err := s.Connected(ctx, Machine{ID: "m1"}); err != nil {
+		t.Fatal(err)
+	}
+	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", Machine: "m1", Principal: "k1"}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	if b, err := s.Sandbox(ctx, old.ID); err != nil || !b.Ended {
+		t.Errorf("past its time: %+v, %v", b, err)
+	}
+	if err := s.EndSandbox(ctx, old.ID, "x"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("ended after its time: %v", err)
+	}
+	now = now.Add(2 * kept)
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", Machine: "m1", Principal: "k1"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sandbox(ctx, old.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("long ended: %v", err)
+	}
+	if b, err := s.Sandbox(ctx, "i2"); err != nil || b.Ended {
+		t.Errorf("the new one: %+v, %v", b, err)
+	}
+}
