@@ -69,6 +69,7 @@ type mkdirOp struct {
 	p     *wire.FilePath
 	asked asked
 	place place
+	names []string // start-up names it changes
 }
 
 func (o *mkdirOp) look(context.Context) (capabilities.Description, error) {
@@ -86,8 +87,17 @@ func (o *mkdirOp) look(context.Context) (capabilities.Description, error) {
 	if err := o.j.mayWrite(p); err != nil {
 		return capabilities.Description{}, fileError(err, o.p.Path)
 	}
-	d := changes("mkdir", "Make the folder "+named(p), "%s wants to make the folder "+named(p), exact(o.asked, p), p.key(), consent.RiskLow)
-	d.Effects = []consent.Effect{{Kind: consent.EffectCreate, Text: "makes " + count(p.missing, "folder", "folders", false), Count: p.missing}}
+	// An empty folder runs nothing, but one inside a folder of which other
+	// programs run everything is theirs to deal with.
+	if above := (place{base: p.base, rel: p.dir()}); startup(above) {
+		o.names = []string{p.key()}
+	}
+	risk, effects := consent.RiskLow, []consent.Effect{{Kind: consent.EffectCreate, Text: "makes " + count(p.missing, "folder", "folders", false), Count: p.missing}}
+	if len(o.names) > 0 {
+		risk, effects = consent.RiskHigh, append(effects, runsElsewhere(o.names))
+	}
+	d := changes("mkdir", "Make the folder "+named(p), "%s wants to make the folder "+named(p), exact(o.asked, p), p.key(), risk)
+	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileMkdir, Path: o.p.Path}
 	d.Fingerprint = p.print()
 	return d, nil
@@ -112,7 +122,7 @@ func (o *mkdirOp) run(context.Context, capabilities.Output) (capabilities.Result
 	}
 	e := o.entry(o.asked, p, o.asked.reply(p))
 	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
-		Outcome: count(len(made), "folder", "folders", false) + " made"}, nil
+		Outcome: count(len(made), "folder", "folders", false) + " made", Notes: startupNotes(o.names)}, nil
 }
 
 // deleteOp is FILE_DELETE: what is at a name, with all below it; a link itself

@@ -323,6 +323,9 @@ func TestStartupNames(t *testing.T) {
 	if !flagged(r.pathCall(wire.TypeFileDelete, ".git")) || !flagged(r.pathCall(wire.TypeFileDelete, "bundle")) || flagged(r.pathCall(wire.TypeFileDelete, "plain")) {
 		t.Error("the delete of start-up names that are not the session's own must be flagged, and only that")
 	}
+	if !flagged(r.pathCall(wire.TypeFileMkdir, ".git/hooks/a/b")) || flagged(r.pathCall(wire.TypeFileMkdir, ".idea")) {
+		t.Error("a folder inside a start-up folder must be flagged, and only that")
+	}
 	res, _, err := r.do(r.writeCall(".envrc", "y"))
 	must(t, err)
 	if r.text("env/real.sh") != "y" || len(res.Notes) != 1 || res.Notes[0] != "changed .envrc, which other programs run" {
