@@ -118,7 +118,7 @@ func TestEnterAndSpaceAllowNothing(t *testing.T) {
 	for _, kind := range []string{"command", "session"} {
 		t.Run(kind, func(t *testing.T) {
 			// From every place that Tab leads to.
-			for tabs := range 12 {
+			for tabs := range 9 { // once round
 				s := newStage(t)
 				c := s.command("a")
 				if kind == "session" {
@@ -402,15 +402,11 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-func TestMebibyteStaysFast(t *testing.T) {
+func TestMebibyteIsDrawnInPart(t *testing.T) {
 	s := newStage(t)
 	c := s.command("a")
 	c.Request.Exact = strings.Repeat("echo \u202ex 世界 abcdefghijklmnop\n", 1<<20/40)
-	start := time.Now()
 	s.card(c)
-	if d := time.Since(start); d > 5*time.Second {
-		t.Fatalf("a card with a mebibyte took %v", d)
-	}
 	objects := 0
 	walk(s.u.card.win.Content(), func(fyne.CanvasObject) { objects++ })
 	if objects > 2000 {

@@ -145,5 +145,10 @@ func (p *pairWindow) set(col *fyne.Container, buttons fyne.CanvasObject) {
 	body := kit.Pad(cardPad, cardPad, 16, cardPad, col)
 	foot := kit.Pad(8, cardPad, cardPad, cardPad, buttons)
 	p.win.SetContent(kit.Frame(nil, container.NewVScroll(body), foot))
-	p.win.Resize(p.ui.fit(p.win, fyne.NewSize(pairSize, body.MinSize().Height+foot.MinSize().Height)))
+	before := p.win.Canvas().Size().Height
+	size := p.ui.fit(p.win, fyne.NewSize(pairSize, body.MinSize().Height+foot.MinSize().Height))
+	p.win.Resize(size)
+	if size.Height > before+40 {
+		p.win.CenterOnScreen() // or its buttons may end up below the screen
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/test"
+	"go.uber.org/goleak"
 
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
@@ -200,5 +201,6 @@ func (s *stage) tap(w fyne.Window, word string) {
 
 func TestMain(m *testing.M) {
 	os.Setenv(kit.ThemeEnv, "light")
-	os.Exit(m.Run())
+	// Fyne's own queue to its main loop lives as long as the program.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fyne.io/fyne/v2/internal/async.(*UnboundedChan[...]).processing"))
 }

@@ -243,6 +243,17 @@ func TestPictures(t *testing.T) {
 			odd.ArmMS = 60_000
 			card("card-odd", odd, 0)
 			d.send(desklink.Down{Close: &desklink.CloseCard{ID: "odd"}})
+			huge := command("huge")
+			huge.Request.Exact = strings.Repeat("echo one line of many, which is not short at all\n", 1<<20/49)
+			asked := time.Now()
+			d.send(desklink.Down{Card: &huge})
+			d.shown("huge")
+			took := time.Since(asked)
+			t.Logf("a card with a mebibyte of text is on the screen after %v", took.Round(time.Millisecond))
+			if took > 5*time.Second {
+				t.Errorf("a card with a mebibyte of text took %v", took)
+			}
+			d.send(desklink.Down{Close: &desklink.CloseCard{ID: "huge"}})
 			d.WaitNoWindow(soon, cardTitle)
 
 			d.snapshot(func(s *snapshot.Snapshot) {
