@@ -135,6 +135,22 @@ func TestMachineThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// A machine that says nothing at all does not keep its client for ever.
+func TestMachineThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.join(t, b.token(t, "m1"), hello("m1"))
+	began := time.Now()
+	_, err := b.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test program", WaitMS: 10}, store.Sandbox{})
+	if wire.CodeOf(err) != wire.CodeUndelivered || !strings.Contains(err.Error(), "did not answer in time") {
+		t.Errorf("Open: %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	r.until(wire.TypeSessionClose)
+}
+
 // Of two machines the one that connected last is asked; a sandbox stays with
 // its machine.
 func TestTwoMachines(t *testing.T) {

@@ -258,6 +258,25 @@ func TestControlBadInput(t *testing.T) {
 	}
 }
 
+// What SDKs before 2.51 send when they are asked for nothing special.
+func TestOlderCreate(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	req, err := http.NewRequest("POST", s.URL+"/api/sandboxes", strings.NewReader(
+		`{"templateID":"base","timeout":300,"secure":true,"allow_internet_access":true,"autoPause":false,"network":{},"mcp":null,"metadata":{},"envVars":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", s.Key)
+	status, body := do(t, req)
+	if status != 201 || !strings.Contains(body, `"envdAccessToken":"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if open := s.Sessions(); len(open) != 1 {
+		t.Errorf("open on the machine: %v", open)
+	}
+}
+
 // With no machine connected the SDK says so in the hub's words.
 func TestSDKOffline(t *testing.T) {
 	t.Parallel()
