@@ -45,7 +45,8 @@ const hostsInside = "127.0.0.1\tlocalhost localpc\n::1\tlocalhost\n"
 // container is what bubblewrap is started with.
 type container struct {
 	args   []string
-	files  []*os.File // from descriptor base on; the caller closes them
+	files  []*os.File // for bubblewrap, from descriptor base on
+	held   []*os.File // kept open until it has started, and not passed on
 	base   int
 	checks []spawn.Check
 	env    map[string]string
@@ -76,16 +77,17 @@ func (c *container) data(b []byte, dest string) error {
 func (c *container) bind(how string, dir *os.File, dest string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		dir.Close()
 		return err
 	}
-	c.files = append(c.files, dir)
+	c.held = append(c.held, dir)
 	c.add(how, dir.Name(), dest)
 	c.checks = append(c.checks, spawn.Check{Path: dest, Dev: st.Dev, Ino: st.Ino})
 	return nil
 }
 
 func (c *container) close() {
-	for _, f := range c.files {
+	for _, f := range append(c.files, c.held...) {
 		f.Close()
 	}
 }

@@ -54,13 +54,16 @@ func changesWhatRuns(name string) bool {
 var personNames = names(`HOME USER LOGNAME SHELL LANG LANGUAGE TZ DISPLAY WAYLAND_DISPLAY XAUTHORITY
 	DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK DESKTOP_SESSION TMPDIR`)
 
-func personEnv(loginPath string) map[string]string {
+func personEnv(home, loginPath string) map[string]string {
 	env := map[string]string{}
 	for _, kv := range os.Environ() {
 		k, v, _ := strings.Cut(kv, "=")
 		if personNames[k] || strings.HasPrefix(k, "LC_") || strings.HasPrefix(k, "XDG_") {
 			env[k] = v
 		}
+	}
+	if env["HOME"] == "" {
+		env["HOME"] = home // a service may have none
 	}
 	env["PATH"] = loginPath
 	return env

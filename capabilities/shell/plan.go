@@ -58,10 +58,13 @@ func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.Pr
 	if err := pl.place(p.Cwd); err != nil {
 		return nil, err
 	}
-	if pl.noContain = s.Probe(ctx); pl.noContain != "" && sess.Mode == consent.ModeLook {
+	if pl.noContain, err = s.probe(ctx); err != nil {
+		return nil, err
+	}
+	if pl.noContain != "" && sess.Mode == consent.ModeLook {
 		return nil, wire.Errorf(wire.CodeUnconfined, "This session may only look, and a command that can't be contained could change files. %s", pl.noContain)
 	}
-	pl.scripts = findScripts(ctx, sess.Folder, pl)
+	pl.scripts = findScripts(sess.Folder, pl)
 	pl.fingerprint = fingerprintOf(pl.folder, pl.scripts)
 	return pl, nil
 }
@@ -192,6 +195,9 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 	}
 	if pl.limit > 0 {
 		d.Details = append(d.Details, "Ended after "+pl.limit.String()+" at the latest")
+	}
+	if os.Geteuid() == 0 && d.FullOffered {
+		d.Details = append(d.Details, "This program runs as root here, and with full access the command would too")
 	}
 	if pl.noContain != "" {
 		d.Details = append(d.Details, "It can't be contained, so it could do everything that you can do. "+pl.noContain)

@@ -65,7 +65,7 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool) (*process,
 	if !contained {
 		l.args = []string{s.o.Spawn, spawn.RoleGuard}
 		l.spec.Dir = []byte(pl.real)
-		l.spec.Env = envBytes(personEnv(loginPath), pl.env)
+		l.spec.Env = envBytes(personEnv(s.o.Home, loginPath), pl.env)
 		return startProcess(ctx, pl.session.ID, l)
 	}
 	c, err := s.newContainer(pl, loginPath, firstFile)

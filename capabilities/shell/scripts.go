@@ -2,7 +2,6 @@ package shell
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -17,9 +16,11 @@ import (
 )
 
 // Bounds of looking for scripts.
+// They do not depend on time: Run has to find what Describe found.
 const (
+	maxWords      = 2000
 	maxScripts    = 16
-	maxScriptSize = 4 << 20
+	maxScriptSize = 1 << 20
 )
 
 // script is a file of the folder that the command line names and that looks
@@ -41,7 +42,7 @@ var scriptEndings = map[string]bool{
 
 // findScripts looks at every word of the command. Words are cut more often
 // than a shell would, which can only find more.
-func findScripts(ctx context.Context, folder string, pl *plan) []script {
+func findScripts(folder string, pl *plan) []script {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil
@@ -57,7 +58,7 @@ func findScripts(ctx context.Context, folder string, pl *plan) []script {
 	var out []script
 	seen := map[string]bool{}
 	for i, w := range words {
-		if i >= 2000 || len(out) >= maxScripts || ctx.Err() != nil {
+		if i >= maxWords || len(out) >= maxScripts {
 			break
 		}
 		var rel string

@@ -47,7 +47,6 @@ type Shell struct {
 	o     Options
 	login *login
 
-	probeOnce sync.Once
 	probed    chan struct{} // closed when noContain is known
 	noContain string        // why commands cannot be contained, or ""
 
@@ -62,7 +61,8 @@ type Shell struct {
 
 var _ capabilities.Capability = (*Shell)(nil)
 
-// New makes a Shell. It starts asking for the log-in's PATH.
+// New makes a Shell, which asks for the log-in's PATH and tries a container in
+// the background.
 func New(o Options) (*Shell, error) {
 	if o.Spawn == "" {
 		return nil, errors.New("shell: the path of localpc-spawn is needed")
@@ -85,6 +85,8 @@ func New(o Options) (*Shell, error) {
 	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.login = askLogin(s.life, &s.wg, o.LoginPath)
+	s.wg.Add(1)
+	go s.try()
 	return s, nil
 }
 
@@ -94,28 +96,40 @@ func (*Shell) Types() []wire.Type {
 	return []wire.Type{wire.TypeProcessStart, wire.TypeProcessSignal}
 }
 
-// Probe finds out by a trial whether commands can be contained, once. It
-// returns "" or one sentence that says why not and what helps.
+// Probe says whether commands can be contained, as a trial at the start found
+// out: it returns "" or one sentence that says why not and what helps.
 func (s *Shell) Probe(ctx context.Context) string {
-	s.probeOnce.Do(func() {
-		s.wg.Add(1)
-		go func() {
-			defer s.wg.Done()
-			ctx, cancel := context.WithTimeout(s.life, 10*time.Second)
-			defer cancel()
-			s.noContain = s.tryContainer(ctx)
-			if s.noContain != "" {
-				s.o.Log.Warn("Commands cannot be contained", "reason", s.noContain)
-			}
-			close(s.probed)
-		}()
-	})
+	why, err := s.probe(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	return why
+}
+
+// probe is Probe; its error means that the trial has not ended yet.
+func (s *Shell) probe(ctx context.Context) (string, error) {
 	select {
 	case <-s.probed:
-		return s.noContain
-	case <-ctx.Done():
-		return "This computer did not find out in time whether commands can be contained."
+		return s.noContain, nil
+	default:
 	}
+	select {
+	case <-s.probed:
+		return s.noContain, nil
+	case <-ctx.Done():
+		return "", wire.Errorf(wire.CodeUnconfined, "This computer is still finding out whether commands can be contained. Try again in a moment.")
+	}
+}
+
+func (s *Shell) try() {
+	defer s.wg.Done()
+	ctx, cancel := context.WithTimeout(s.life, 10*time.Second)
+	defer cancel()
+	s.noContain = s.tryContainer(ctx)
+	if s.noContain != "" && s.life.Err() == nil {
+		s.o.Log.Warn("Commands cannot be contained", "reason", s.noContain)
+	}
+	close(s.probed)
 }
 
 func (s *Shell) Describe(ctx context.Context, c capabilities.Call) (capabilities.Description, error) {
