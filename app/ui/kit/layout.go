@@ -211,7 +211,7 @@ func (w *wrap) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 func Frame(head, main, foot fyne.CanvasObject) *fyne.Container {
 	f := frame{head, main, foot}
 	c := container.New(f)
-	for _, o := range []fyne.CanvasObject{main, head, foot} {
+	for _, o := range []fyne.CanvasObject{head, main, foot} { // the order of Tab
 		if o != nil {
 			c.Add(o)
 		}
