@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -128,7 +129,7 @@ func (c *container) isolate() {
 // newContainer puts together what the command of pl sees. base is the
 // descriptor that its first file will have.
 func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container, err error) {
-	c := &container{base: base}
+	c := &container{base: base, args: slices.Clone(s.extra)}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -278,12 +279,25 @@ func idOf(st *unix.Statx_t) capabilities.FileID {
 	return id
 }
 
-// tryContainer starts one, and says why it can't be had.
+// noNesting keeps commands from making namespaces of their own, in which they
+// would have rights over more of the kernel. Older bubblewraps lack it.
+const noNesting = "--disable-userns"
+
+// tryContainer starts one, and says why it can't be had. It sets extra.
 func (s *Shell) tryContainer(ctx context.Context) string {
 	if s.o.Bwrap == "" {
 		return "Containment needs bubblewrap, which is not installed. Install it with: sudo apt install bubblewrap"
 	}
-	c := &container{}
+	s.extra = []string{noNesting}
+	if s.tryOnce(ctx) == "" {
+		return ""
+	}
+	s.extra = nil
+	return s.tryOnce(ctx)
+}
+
+func (s *Shell) tryOnce(ctx context.Context) string {
+	c := &container{args: slices.Clone(s.extra)}
 	c.isolate()
 	cmd := exec.CommandContext(ctx, s.o.Bwrap, append(c.args, "--", "/usr/bin/true")...)
 	cmd.Env = []string{}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -183,7 +184,7 @@ func (p *process) watch(started chan<- spawn.Event) {
 		b := bufio.NewReader(io.LimitReader(p.said, 4096))
 		line, _ := b.ReadString('\n')
 		p.mu.Lock()
-		p.message = line
+		p.message = strings.TrimSpace(line)
 		p.mu.Unlock()
 		_, _ = io.Copy(io.Discard, b)
 		_, _ = io.Copy(io.Discard, p.said)

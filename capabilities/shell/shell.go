@@ -49,6 +49,7 @@ type Shell struct {
 
 	probed    chan struct{} // closed when noContain is known
 	noContain string        // why commands cannot be contained, or ""
+	extra     []string      // arguments that this bubblewrap takes; known when noContain is
 
 	mu        sync.Mutex
 	closed    bool                        // guarded by mu
