@@ -95,7 +95,12 @@ func Serve(t testing.TB, o hub.Options) (*hub.Hub, string) {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
-		_ = srv.Close()
+		// What is still being answered ends by itself, now that the hub has.
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if srv.Shutdown(ctx) != nil {
+			_ = srv.Close()
+		}
 		wg.Wait()
 	})
 	return h, "http://" + l.Addr().String()
