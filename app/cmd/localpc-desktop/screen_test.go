@@ -22,6 +22,7 @@ const cardTitle = "asks for permission"
 // A card comes up over the window a person types in, and what they type goes
 // on to that window: no key reaches the card.
 func TestCardTakesNoKeyboard(t *testing.T) {
+	t.Parallel()
 	d := start(t, apptest.Options{})
 	typed := filepath.Join(d.Home, "typed")
 	d.Start("xterm", "-T", "keeper", "-geometry", "60x8+20+20", "-e", "sh", "-c", "read line; echo \"$line\" >"+typed+"; sleep 100")
@@ -65,6 +66,7 @@ func (d *desk) clickAllow() {
 
 // The person answers by mouse, by digits and by closing the window.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	d := start(t, apptest.Options{})
 	card := d.Window(cardTitle)
 	show := func(c desklink.Card) {
@@ -117,6 +119,7 @@ func TestAnswers(t *testing.T) {
 
 // A click on Allow while it is not armed does nothing; the same one later does.
 func TestUnarmedClick(t *testing.T) {
+	t.Parallel()
 	d := start(t, apptest.Options{})
 	c := command("slow")
 	c.ArmMS = 4000
@@ -138,6 +141,7 @@ func TestUnarmedClick(t *testing.T) {
 
 // The link may carry nonsense; its end is the end of the program.
 func TestLink(t *testing.T) {
+	t.Parallel()
 	d := start(t, apptest.Options{})
 	for _, bad := range []string{"", "nonsense", "{}", `{"quit":true,"show":{"window":"pair"}}`, `{"show":{"window":"no such"}}`,
 		`{"close":{"id":"none"}}`, `{"raise":{}}`, `{"detail":{}}`, `{"found":{}}`, `{"told":{}}`, `{"card":{}}`, strings.Repeat("x", desklink.MaxLine+10)} {
@@ -154,6 +158,7 @@ func TestLink(t *testing.T) {
 }
 
 func TestQuit(t *testing.T) {
+	t.Parallel()
 	d := start(t, apptest.Options{NoBus: true}, "LOCALPC_THEME=dark")
 	d.snapshot(nil)
 	d.open(snapshot.WindowActivity, "Activity")
@@ -164,6 +169,7 @@ func TestQuit(t *testing.T) {
 }
 
 func TestStartedByHand(t *testing.T) {
+	t.Parallel()
 	d := apptest.New(t, apptest.Options{NoBus: true})
 	p := d.Start(binary)
 	if code := p.ExitCode(10 * time.Second); code != 2 || !strings.Contains(p.Output(), "Run localpc instead") {
@@ -173,6 +179,7 @@ func TestStartedByHand(t *testing.T) {
 
 // The person's theme is taken, and followed when it changes.
 func TestTheme(t *testing.T) {
+	t.Parallel()
 	d := start(t, apptest.Options{Dark: true})
 	d.snapshot(nil)
 	d.open(snapshot.WindowActivity, "Activity")
@@ -213,15 +220,22 @@ func TestIdle(t *testing.T) {
 }
 
 // TestPictures keeps a picture of each window and card, light and dark, and
-// reads a sentence off each.
+// reads a sentence off each light one.
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	for _, theme := range []string{"light", "dark"} {
 		t.Run(theme, func(t *testing.T) {
+			t.Parallel()
 			d := start(t, apptest.Options{Dark: theme == "dark"}, "LOCALPC_THEME="+theme)
 			shot := func(name, window, sentence string) {
 				t.Helper()
 				d.Move(4, 4)
-				d.Window(window).WaitSentence(soon, sentence)
+				if theme == "light" { // reading takes long, and the words are the same
+					d.Window(window).WaitSentence(soon, sentence)
+				} else {
+					d.WaitWindow(soon, window)
+					time.Sleep(700 * time.Millisecond)
+				}
 				d.Screenshot(name)
 			}
 			card := func(name string, c desklink.Card, armed time.Duration) {
@@ -283,6 +297,7 @@ func TestPictures(t *testing.T) {
 			log := d.open(snapshot.WindowActivity, "Activity")
 			shot("activity-empty", "Activity", "Nothing has happened yet")
 			d.snapshot(nil)
+			log.WaitText(soon, "Run npm test")
 			log.ClickText("Run npm test")
 			d.until("GetDetail", func(u desklink.Up) bool { return u.Intent != nil && u.Intent.Kind == snapshot.GetDetail })
 			d.send(desklink.Down{Detail: &snapshot.Detail{Entry: snapshot.Entry{ID: "1", What: "Run npm test", Capability: "shell", Outcome: snapshot.Running, By: "session card", CanStop: true},
