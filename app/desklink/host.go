@@ -298,7 +298,7 @@ func (h *Host) relay(r io.Reader) {
 	defer h.wg.Done()
 	sc := bufio.NewScanner(r)
 	for sc.Scan() {
-		h.o.Log.Debug("Desktop said", "line", sc.Text())
+		h.o.Log.Info("Desktop said", "line", sc.Text())
 	}
 	_, _ = io.Copy(io.Discard, r)
 }

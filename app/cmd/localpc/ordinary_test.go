@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"localpc/app/apptest"
-	"localpc/app/snapshot"
 )
 
 // The whole path as an ordinary user: continuous integration is root, people
@@ -23,10 +22,7 @@ func TestWholePathAsAnOrdinaryUser(t *testing.T) {
 		t.Fatal("the desktop runs as root")
 	}
 	p.d.WaitTrayIcon(20 * time.Second)
-	pairing := p.d.Window("Pair")
-	pairing.ClickText("This", "computer", "only")
-	pairing.WaitSentence(20*time.Second, "Connect a program")
-	p.waitStatus(20*time.Second, "online", func(s snapshot.Snapshot) bool { return s.Hub.Online })
+	p.pairByMouse()
 	s := newSDK(t, p.key("Research agent"))
 	made := s.start("create", nil)
 	p.allowSession("Research agent", "Work in this folder")

@@ -156,11 +156,29 @@ func foot(card *apptest.Area) (image.Rectangle, error) {
 func (p *program) press(card *apptest.Area, words ...string) {
 	p.t.Helper()
 	time.Sleep(800 * time.Millisecond) // as long as a person reads at least; the buttons arm after 700 ms
-	r, err := foot(card)
+	p.button(card, words...)
+}
+
+// button presses a button at the foot of a window.
+func (p *program) button(window *apptest.Area, words ...string) {
+	p.t.Helper()
+	r, err := foot(window)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.d.In(r).ClickText(words...)
+}
+
+// pairByMouse goes through the Pair window, which the first start opens.
+func (p *program) pairByMouse() *apptest.Area {
+	p.t.Helper()
+	w := p.d.Window("Pair")
+	w.ClickText("This", "computer", "only")
+	p.button(w, "Pair")
+	w = p.d.Window("Connect a program")
+	w.WaitText(20*time.Second, "Connect", "a", "program")
+	p.waitStatus(20*time.Second, "online", func(s snapshot.Snapshot) bool { return s.Hub.Online })
+	return w
 }
 
 // allowSession answers the session card with one of its ways.

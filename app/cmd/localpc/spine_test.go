@@ -3,6 +3,7 @@
 package main
 
 import (
+	"image"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	pairing := d.Window("Pair")
 	pairing.WaitText(20*time.Second, "This", "computer", "only")
 	d.Screenshot("pair")
-	pairing.ClickText("This", "computer", "only")
-	pairing.WaitSentence(20*time.Second, "Connect a program")
-	p.waitStatus(20*time.Second, "online", func(s snapshot.Snapshot) bool { return s.Hub.Online })
+	connect := p.pairByMouse()
 	d.Screenshot("connect")
 
 	// The token is in the keychain and in no file.
@@ -43,12 +42,28 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	noFileHolds(t, d.Home, strings.TrimSpace(token))
 
 	// A key is made in the window, and shown once.
-	pairing.ClickText("Its", "name")
+	connect.ClickText("Its", "name")
 	d.Type("Research agent")
-	pairing.ClickText("Make", "a", "key")
-	pairing.WaitText(20*time.Second, "E2B_API_URL")
+	connect.ClickText("Make", "a", "key")
+	connect.WaitSentence(20*time.Second, "The key is shown only now")
 	d.Screenshot("key")
-	env := p.key("Research agent")
+	// The buttons are between the lines and the note below; each is looked for
+	// in its own row, where reading is surest.
+	above, note := connect.WaitText(10*time.Second, "only", "now"), connect.WaitText(10*time.Second, "Only", "what", "a", "program")
+	whole, _ := connect.Rect()
+	buttons := d.In(image.Rect(whole.Min.X, above.Max.Y+90, whole.Max.X, note.Min.Y-4))
+	buttons.ClickText("Copy")
+	buttons.WaitText(10*time.Second, "Copied")
+	copied, err := d.Run(10*time.Second, "xclip", "-o", "-selection", "clipboard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := strings.Split(strings.TrimSpace(copied), "\n")
+	if len(env) != 3 || !strings.HasPrefix(env[0], "E2B_API_KEY=e2b_") {
+		t.Fatalf("the copied lines are %q", copied)
+	}
+	buttons.ClickText("Done")
+	noFileHolds(t, d.Home, strings.TrimPrefix(env[0], "E2B_API_KEY="))
 	s := newSDK(t, env)
 
 	// Creating a sandbox is one card: who, which folder, how.
