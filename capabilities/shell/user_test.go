@@ -23,11 +23,6 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Where Go builds is for its user only.
-	tests := filepath.Join(filepath.Dir(spawnPath), "tests")
-	if err := copyFile(tests, self); err != nil {
-		t.Fatal(err)
-	}
 	const nobody = 65534
 	tmp, err := os.MkdirTemp("", "shelltest-user")
 	if err != nil {
@@ -35,6 +30,11 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 	defer os.RemoveAll(tmp)
 	if err := os.Chown(tmp, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	// Where Go builds is for its user only.
+	tests := filepath.Join(tmp, "tests")
+	if err := copyFile(tests, self); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(tests, "-test.skip=TestAsAnOrdinaryUser|TestFlood|TestOutputIsTheSameBytes|TestWhatACommandMade", "-test.timeout=120s", "-test.v")
