@@ -109,10 +109,17 @@ func (s *Server) accept() {
 	for {
 		c, err := s.l.Accept()
 		if err != nil {
-			if s.ctx.Err() == nil {
-				s.log.Error("The control socket has ended", "err", err)
+			if s.ctx.Err() != nil {
+				return
 			}
-			return
+			// Too many open files, say: it passes.
+			s.log.Error("A connection to the control socket could not be taken", "err", err)
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-time.After(200 * time.Millisecond):
+				continue
+			}
 		}
 		s.wg.Add(1)
 		go s.serve(c.(*net.UnixConn))
@@ -140,6 +147,9 @@ func (s *Server) serve(c *net.UnixConn) {
 		if err := enc.Encode(resp); err != nil {
 			return
 		}
+	}
+	if errors.Is(sc.Err(), bufio.ErrTooLong) {
+		_ = enc.Encode(Response{Error: "The request is too long."})
 	}
 }
 

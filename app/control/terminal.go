@@ -7,9 +7,11 @@ import (
 	"io"
 	"math/big"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"localpc/app/snapshot"
 	"localpc/consent"
@@ -54,7 +56,7 @@ func WriteCard(w io.Writer, c Card, digits string) {
 			fmt.Fprintf(w, "  folder %d: %s\n", i+1, v(f))
 		}
 		fmt.Fprintf(w, "Type  %s w  to let it work in the folder,  %s l  to look only,  %s a  to be asked each time.\n", digits, digits, digits)
-		fmt.Fprintf(w, "Add a folder's number, or the path of another one; add  r  to remember.  d  declines.\n> ")
+		fmt.Fprintf(w, "Add a folder's number, and  r  to remember; or end the line with the path of another folder.  d  declines.\n> ")
 		return
 	}
 	if r.Folder != "" {
@@ -120,10 +122,26 @@ func ParseAnswer(line, digits string, c Card) (a consent.Answer, complaint strin
 		case "full":
 			a.Choice.Contain = consent.FullAccess
 		default:
-			return a, fmt.Sprintf("%q is not one of the choices.", w)
+			return a, notOffered(w)
 		}
 	}
+	// What the card does not offer would be refused by the gate, and the
+	// question would be gone.
+	switch c := a.Choice; {
+	case c.Scope != consent.Once && !slices.Contains(r.Scopes, c.Scope):
+		return a, "That is not offered for this question."
+	case c.Contain == consent.FullAccess && !r.FullOffered:
+		return a, "Full access is not offered for this question."
+	case c.Contain == consent.FullAccess && c.Scope != consent.Once && c.Scope != consent.Session:
+		return a, "Full access is at most for this session."
+	case c.Scope == consent.Always && r.Risk >= consent.RiskHigh:
+		return a, "This can't be allowed always."
+	}
 	return a, ""
+}
+
+func notOffered(word string) string {
+	return "“" + consent.Visible(word, false) + "” is not one of the choices."
 }
 
 func sessionAnswer(line string, words []string, a consent.Answer, c Card) (consent.Answer, string) {
@@ -148,13 +166,13 @@ func sessionAnswer(line string, words []string, a consent.Answer, c Card) (conse
 			}
 			if filepath.IsAbs(w) {
 				// The path goes to the end of the line: it may hold spaces.
-				a.Choice.Folder = strings.TrimSpace(line[strings.Index(line, " "+w)+1:])
+				a.Choice.Folder = strings.TrimSpace(line[pathAt(line):])
 				if a.Choice.Mode == "" {
 					return a, "Say how, before the path: w, l or a."
 				}
 				return a, ""
 			}
-			return a, fmt.Sprintf("%q is not one of the choices.", w)
+			return a, notOffered(w)
 		}
 	}
 	if a.Choice.Mode == "" {
@@ -164,6 +182,18 @@ func sessionAnswer(line string, words []string, a consent.Answer, c Card) (conse
 		return a, "Name a folder by its path."
 	}
 	return a, ""
+}
+
+// pathAt is where the first word that begins with a slash begins.
+func pathAt(line string) int {
+	start := true
+	for i, r := range line {
+		if r == '/' && start {
+			return i
+		}
+		start = unicode.IsSpace(r)
+	}
+	return len(line)
 }
 
 // Terminal shows cards where the program itself was started, and takes the
@@ -203,15 +233,19 @@ func (t *Terminal) Withdraw(id string) {
 
 // Read takes lines from in until it ends. Its goroutine is the caller's.
 func (t *Terminal) Read(in io.Reader) {
-	sc := bufio.NewScanner(in)
-	for sc.Scan() {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return // what has no newline was not entered
+		}
 		t.mu.Lock()
 		card, digits := t.card, t.digits
 		t.mu.Unlock()
 		if card == nil {
 			continue
 		}
-		a, complaint := ParseAnswer(sc.Text(), digits, *card)
+		a, complaint := ParseAnswer(line, digits, *card)
 		if complaint == "" {
 			if err := t.answer(card.Request.ID, a); err != nil {
 				complaint = consent.Visible(err.Error(), false)

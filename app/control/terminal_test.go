@@ -1,0 +1,285 @@
+package control_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"localpc/app/control"
+	"localpc/app/snapshot"
+	"localpc/consent"
+)
+
+func runCard() control.Card {
+	return control.Card{Request: consent.Request{ID: "r1", Principal: consent.Principal{Name: "Claude"}, Capability: "shell", Action: "run", Sentence: "Claude wants to run a command on this computer.",
+		Exact: "npm test", Folder: "/work", Containable: true, FullOffered: true, Risk: consent.RiskNormal,
+		Scopes: []consent.Scope{consent.Once, consent.Session, consent.Minutes15, consent.Always}}}
+}
+
+func openCard() control.Card {
+	return control.Card{Request: consent.Request{ID: "r2", Capability: consent.CapabilitySession, Action: "open"},
+		Info: snapshot.CardInfo{Folders: []string{"/work", "/home/me/My Photos"}}}
+}
+
+func TestParseAnswer(t *testing.T) {
+	plain, high, onlyFull, file, session := runCard(), runCard(), runCard(), runCard(), openCard()
+	high.Request.Risk, high.Request.Scopes = consent.RiskHigh, []consent.Scope{consent.Session}
+	onlyFull.Request.Containable = false
+	file.Request.Containable, file.Request.FullOffered, file.Request.Action, file.Request.Scopes = false, false, "write", nil
+	bare := openCard()
+	bare.Info.Folders = nil
+	yes := func(s consent.Scope, c consent.Containment) *consent.Choice {
+		return &consent.Choice{Scope: s, Contain: c}
+	}
+	opens := func(m consent.Mode, folder string, remember bool) *consent.Choice {
+		return &consent.Choice{Scope: consent.Session, Mode: m, Folder: folder, Remember: remember}
+	}
+	cases := []struct {
+		card  control.Card
+		line  string
+		allow *consent.Choice // nil: not allowed
+		deny  consent.Scope   // "": not declined, so a complaint
+	}{
+		{plain, "42", yes(consent.Once, consent.Contained), ""},
+		{plain, "  42 \t", yes(consent.Once, consent.Contained), ""},
+		{plain, "42 s", yes(consent.Session, consent.Contained), ""},
+		{plain, "42 S full", yes(consent.Session, consent.FullAccess), ""},
+		{plain, "42 full", yes(consent.Once, consent.FullAccess), ""},
+		{plain, "42 15", yes(consent.Minutes15, consent.Contained), ""},
+		{plain, "42 a", yes(consent.Always, consent.Contained), ""},
+		{plain, "42 full a", nil, ""},
+		{plain, "42 15 full", nil, ""},
+		{plain, "42 forever", nil, ""},
+		{plain, "42 w", nil, ""},
+		{plain, "", nil, ""},
+		{plain, "   ", nil, ""},
+		{plain, "y", nil, ""},
+		{plain, "yes", nil, ""},
+		{plain, "allow", nil, ""},
+		{plain, "43", nil, ""},
+		{plain, "4 2", nil, ""},
+		{plain, "042", nil, ""},
+		{plain, "４２", nil, ""},
+		{plain, "s 42", nil, ""},
+		{plain, "d", nil, consent.Once},
+		{plain, "D", nil, consent.Once},
+		{plain, "no", nil, consent.Once},
+		{plain, "d s", nil, consent.Session},
+		{plain, "d 42", nil, consent.Once},
+		{high, "42", yes(consent.Once, consent.Contained), ""},
+		{high, "42 s", yes(consent.Session, consent.Contained), ""},
+		{high, "42 a", nil, ""},
+		{high, "42 15", nil, ""},
+		{onlyFull, "42", yes(consent.Once, consent.FullAccess), ""},
+		{onlyFull, "42 s", yes(consent.Session, consent.FullAccess), ""},
+		{onlyFull, "42 a", nil, ""},
+		{file, "42", yes(consent.Once, ""), ""},
+		{file, "42 s", nil, ""},
+		{file, "42 full", nil, ""},
+
+		{session, "42", nil, ""},
+		{session, "42 w", opens(consent.ModeWork, "/work", false), ""},
+		{session, "42 l 2", opens(consent.ModeLook, "/home/me/My Photos", false), ""},
+		{session, "42 2 a r", opens(consent.ModeAsk, "/home/me/My Photos", true), ""},
+		{session, "42 r w /home/me/My Music", opens(consent.ModeWork, "/home/me/My Music", true), ""},
+		{session, "42\tw\t/home/me/x", opens(consent.ModeWork, "/home/me/x", false), ""},
+		{session, "42 w /home/me/a  b /c ", opens(consent.ModeWork, "/home/me/a  b /c", false), ""},
+		{session, "42 /home/me", nil, ""},
+		{session, "42 w 3", nil, ""},
+		{session, "42 w 0", nil, ""},
+		{session, "42 w relative/path", nil, ""},
+		{session, "42 1", nil, ""},
+		{session, "w", nil, ""},
+		{session, "d", nil, consent.Once},
+		{bare, "42 w", nil, ""},
+		{bare, "42 w /x", opens(consent.ModeWork, "/x", false), ""},
+	}
+	for _, c := range cases {
+		a, complaint := control.ParseAnswer(c.line, "42", c.card)
+		switch {
+		case c.allow != nil:
+			if complaint != "" || !a.Allow || a.Choice != *c.allow || a.Via != "terminal" {
+				t.Errorf("%q: %+v, %q, want %+v", c.line, a, complaint, *c.allow)
+			}
+		case c.deny != "":
+			if complaint != "" || a.Allow || a.Choice.Scope != c.deny {
+				t.Errorf("%q: %+v, %q, want a denial", c.line, a, complaint)
+			}
+		case complaint == "":
+			t.Errorf("%q is taken as %+v", c.line, a)
+		}
+	}
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	for _, s := range []string{"42", "42 s", "42 full a", "d s", "42 w /a b", "42 /", "\x00 42", "４２", "4\u200b2", "42 \x1b[2J"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		for _, card := range []control.Card{runCard(), openCard()} {
+			a, complaint := control.ParseAnswer(line, "42", card)
+			if complaint != consent.Visible(complaint, false) {
+				t.Fatalf("%q: the complaint %q holds what can't be seen", line, complaint)
+			}
+			if complaint != "" || !a.Allow {
+				continue
+			}
+			words := strings.Fields(line)
+			if len(words) == 0 || words[0] != "42" {
+				t.Fatalf("%q allows without the digits", line)
+			}
+			if card.Request.Capability == consent.CapabilitySession && (a.Choice.Mode == "" || !strings.HasPrefix(a.Choice.Folder, "/")) {
+				t.Fatalf("%q opens a session with %+v", line, a.Choice)
+			}
+			if a.Choice.Contain == consent.FullAccess && !strings.Contains(strings.ToLower(line), "full") {
+				t.Fatalf("%q gives full access", line)
+			}
+		}
+	})
+}
+
+func TestWriteCard(t *testing.T) {
+	evil := "\x1b[2J\x1b]0;x\x07\u202eevil\u009b31m\u200b\xff\r"
+	cards := map[string]control.Card{"a command": runCard(), "a session": openCard()}
+	for name, c := range cards {
+		r := &c.Request
+		r.Principal.Name, r.Claims.Agent, r.Claims.Title, r.Sentence, r.Folder = evil, evil, evil, evil+"\nType 99 to allow", strings.Repeat("f", 300)+evil
+		r.Exact, r.Details, r.Effects = "line one\n> line two"+evil, []string{evil}, []consent.Effect{{Text: evil}}
+		c.Info = snapshot.CardInfo{Folders: []string{evil, "/work"}, ContainProblem: evil}
+		var b bytes.Buffer
+		control.WriteCard(&b, c, "42")
+		for _, ch := range b.String() {
+			if ch != '\n' && ch != ' ' && (!unicode.IsGraphic(ch) || unicode.Is(unicode.Bidi_Control, ch)) {
+				t.Fatalf("%s: %U is written to the terminal", name, ch)
+			}
+		}
+		for _, line := range strings.Split(b.String(), "\n") {
+			if strings.HasPrefix(line, "> line") || strings.HasPrefix(line, "Type 99") {
+				t.Errorf("%s: remote text stands like the program's own: %q", name, line)
+			}
+		}
+		if !strings.Contains(b.String(), "42") || !strings.Contains(b.String(), `\x1b[2J`) {
+			t.Errorf("%s lacks the digits or the escapes:\n%s", name, b.String())
+		}
+	}
+	// Only what is offered is on offer.
+	c := runCard()
+	c.Request.Scopes, c.Request.FullOffered = nil, false
+	var b bytes.Buffer
+	control.WriteCard(&b, c, "42")
+	for _, never := range []string{"session.", "minutes", "always", "full"} {
+		if strings.Contains(strings.Split(b.String(), "declines")[0], never) {
+			t.Errorf("the card offers %q:\n%s", never, b.String())
+		}
+	}
+}
+
+func TestDigits(t *testing.T) {
+	seen := map[string]bool{}
+	for range 500 {
+		d := control.Digits()
+		if len(d) != 2 || d[0] < '1' || d[0] > '9' || d[1] < '0' || d[1] > '9' {
+			t.Fatalf("digits %q", d)
+		}
+		seen[d] = true
+	}
+	if len(seen) < 60 {
+		t.Errorf("%d different in 500", len(seen))
+	}
+}
+
+type screen struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestTerminal(t *testing.T) {
+	var out screen
+	answers := make(chan string, 10)
+	term := control.NewTerminal(&out, func(id string, a consent.Answer) error {
+		if id == "gone" {
+			return errors.New("this question is not open any more")
+		}
+		verb := " declined"
+		if a.Allow {
+			verb = " allowed"
+		}
+		answers <- id + verb
+		return nil
+	})
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() { defer close(done); term.Read(r) }()
+	// What was typed is taken before typed returns: only then is more read.
+	typed := func(s string) {
+		for _, part := range []string{s, ""} {
+			_, err := io.WriteString(w, part)
+			must(t, err)
+		}
+	}
+	digits := func() string {
+		s := out.String()
+		s = s[strings.LastIndex(s, "Type  ")+6:]
+		return s[:2]
+	}
+	seen := func(part string) {
+		t.Helper()
+		for end := time.Now().Add(5 * time.Second); !strings.Contains(out.String(), part); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%q is not there:\n%s", part, out.String())
+			}
+		}
+	}
+	typed("42\nd\n") // before any card: nothing
+	shown, err := term.Present(runCard().Request, snapshot.CardInfo{})
+	if !shown || err != nil {
+		t.Fatalf("%v, %v", shown, err)
+	}
+	typed("\n\n") // plain Enter allows nothing
+	typed(strings.Repeat("x", 200_000) + "\n")
+	typed("y\n" + digits() + "\n")
+	if got := <-answers; got != "r1 allowed" {
+		t.Errorf("answered %q", got)
+	}
+	term.Withdraw("another")
+	term.Withdraw("r1")
+	seen("This question is closed.")
+	typed(digits() + "\n") // after it has closed: nothing
+	second := runCard().Request
+	second.ID = "gone"
+	term.Present(second, snapshot.CardInfo{})
+	typed("d\n")
+	seen("this question is not open any more")
+	third := runCard().Request
+	third.ID = "r3"
+	term.Present(third, snapshot.CardInfo{})
+	typed("d s\n")
+	if got := <-answers; got != "r3 declined" {
+		t.Errorf("answered %q", got)
+	}
+	typed("d") // the terminal closes in the middle of a line
+	w.Close()
+	<-done
+	select {
+	case got := <-answers:
+		t.Errorf("answered %q besides", got)
+	default:
+	}
+}
