@@ -63,7 +63,7 @@ func TestShownOnceWhenPainted(t *testing.T) {
 func TestArming(t *testing.T) {
 	s := newStage(t)
 	press := func() {
-		test.Tap(s.u.card.now.allow)
+		click(s.u.card.now.allow)
 		typeOn(s.u.card.win, "47")
 	}
 	for _, id := range []string{"a", "b"} { // again for each new card
@@ -86,6 +86,30 @@ func TestArming(t *testing.T) {
 	press()
 	if a := s.answers(); len(a) != 1 || !a[0].Allow || a[0].Choice != (consent.Choice{Scope: consent.Once, Contain: consent.Contained}) || a[0].Via != "card" {
 		t.Fatalf("answers %+v, want one that allows once, contained", a)
+	}
+}
+
+// click presses the mouse on the button and lets it go again.
+func click(a *kit.Allow) {
+	a.MouseDown(nil)
+	test.Tap(a)
+}
+
+// A click that began before the card was armed is none.
+func TestClickFromBeforeArming(t *testing.T) {
+	s := newStage(t)
+	s.show(s.command("a"))
+	s.paint()
+	allow := s.u.card.now.allow
+	allow.MouseDown(nil)
+	s.clock.run(time.Second)
+	test.Tap(allow)
+	if a := s.answers(); len(a) != 0 {
+		t.Fatalf("answered %+v", a)
+	}
+	click(allow)
+	if a := s.answers(); len(a) != 1 || !a[0].Allow {
+		t.Fatalf("answers %+v", a)
 	}
 }
 
@@ -208,7 +232,7 @@ func TestLateAnswerSendsNothing(t *testing.T) {
 		t.Fatal("closing another card took this one away")
 	}
 	s.u.Handle(desklink.Down{Close: &desklink.CloseCard{ID: "a"}})
-	test.Tap(o.allow)
+	click(o.allow)
 	test.Tap(deny)
 	typeOn(s.u.card.win, "47")
 	keyOn(s.u.card.win, fyne.KeyEscape)
@@ -218,7 +242,7 @@ func TestLateAnswerSendsNothing(t *testing.T) {
 	}
 	// Its buttons do not answer the next card either.
 	s.card(s.command("b"))
-	test.Tap(o.allow)
+	click(o.allow)
 	test.Tap(deny)
 	if a := s.answers(); len(a) != 0 {
 		t.Fatalf("the old card's buttons answered the new one: %+v", a)
@@ -252,7 +276,7 @@ func TestContainmentAndScopes(t *testing.T) {
 		t.Fatalf("the button says %q", o.allow.Text())
 	}
 	pick(b.scope, fyne.KeyRight, fyne.KeyRight, fyne.KeyRight)
-	test.Tap(o.allow)
+	click(o.allow)
 	if a := s.answers(); len(a) != 1 || a[0].Choice != (consent.Choice{Scope: consent.Session, Contain: consent.FullAccess}) {
 		t.Fatalf("answers %+v, want full access for the session at most", a)
 	}
@@ -266,7 +290,7 @@ func TestWithoutContainment(t *testing.T) {
 	if !has(s.u.card.win, c.ContainProblem) || !has(s.u.card.win, "Full access: ") {
 		t.Fatalf("the card does not say what is wrong: %q", texts(s.u.card.win))
 	}
-	test.Tap(o.allow)
+	click(o.allow)
 	if a := s.answers(); a[0].Choice.Contain != consent.FullAccess {
 		t.Fatalf("answered %+v", a)
 	}
@@ -282,7 +306,7 @@ func TestFileCard(t *testing.T) {
 	if o.allow.Text() != "Allow deletion" || !has(s.u.card.win, "Deletes 11 files") {
 		t.Fatalf("card says %q", texts(s.u.card.win))
 	}
-	test.Tap(o.allow)
+	click(o.allow)
 	if a := s.answers(); a[0].Choice != (consent.Choice{Scope: consent.Once}) {
 		t.Fatalf("answered %+v", a)
 	}
@@ -332,7 +356,7 @@ func TestSessionFolderPicker(t *testing.T) {
 	if b.folder != filepath.Join(root, "alpha") {
 		t.Fatalf("folder %q", b.folder)
 	}
-	test.Tap(s.u.card.now.allow)
+	click(s.u.card.now.allow)
 	if a := s.answers(); len(a) != 1 || a[0].Choice.Folder != filepath.Join(root, "alpha") {
 		t.Fatalf("answers %+v", a)
 	}

@@ -179,6 +179,7 @@ type Allow struct {
 	widget.BaseWidget
 	onTap  func()
 	armed  bool
+	down   bool // the mouse went down on it while it was armed
 	hover  bool
 	ground *box
 	word   *label
@@ -217,9 +218,17 @@ func (a *Allow) Armed() bool { return a.armed }
 // Text is its word.
 func (a *Allow) Text() string { return a.word.Text.Text }
 
-// Tapped allows, when armed.
+// MouseDown is Fyne's: a click counts from where it began.
+func (a *Allow) MouseDown(*desktop.MouseEvent) { a.down = a.armed }
+
+// MouseUp is Fyne's.
+func (a *Allow) MouseUp(*desktop.MouseEvent) {}
+
+// Tapped allows, when it was armed from the click's beginning to its end.
 func (a *Allow) Tapped(*fyne.PointEvent) {
-	if a.armed {
+	whole := a.down && a.armed
+	a.down = false
+	if whole {
 		a.onTap()
 	}
 }
