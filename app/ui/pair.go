@@ -21,13 +21,10 @@ type pairWindow struct {
 	ui      *UI
 	win     fyne.Window
 	banners *banners
-	page    string // what is shown: "pair" or "connect"
 	key     string // of what it was drawn from
 
 	asked bool // Pair was clicked and nothing has come of it yet
 	name  *kit.Field
-	lines *kit.Exact
-	body  *fyne.Container
 }
 
 func newPairWindow(u *UI) *pairWindow {
@@ -90,7 +87,6 @@ func (p *pairWindow) draw() {
 		p.win.SetTitle("Pair this computer")
 		p.pair(c)
 	}
-	p.page = page
 }
 
 func word(b bool) string {

@@ -224,7 +224,6 @@ type exactLine struct {
 	of    *Exact
 	cells []cell
 	texts []*canvas.Text
-	d     *drawn
 }
 
 func newExactLine(of *Exact) *exactLine {

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/widget"
 )
@@ -161,7 +160,6 @@ type rowsBody struct {
 	widget.BaseWidget
 	rows *Rows
 	pool []fyne.CanvasObject
-	hid  *canvas.Rectangle
 }
 
 // show places an object for each row in sight.
