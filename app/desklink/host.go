@@ -18,6 +18,10 @@ import (
 	"localpc/consent"
 )
 
+// quitWithin is how long a process may take to end, once it was told to quit or
+// has closed its side of the link. Then it is killed.
+const quitWithin = 3 * time.Second
+
 // armMS is how long a card's allowing controls stay unarmed.
 const armMS = 700
 
@@ -62,7 +66,8 @@ type process struct {
 	card    string // the open one's request
 	windows int
 	idle    *time.Timer
-	leaving bool // told to quit: its end is no loss
+	ending  *time.Timer // kills it; nil while it may stay
+	leaving bool        // told to quit: its end is no loss
 	done    chan struct{}
 }
 
@@ -131,9 +136,7 @@ func (h *Host) Show(window string) error {
 	if err != nil {
 		return err
 	}
-	if h.known {
-		p.push(Down{Snapshot: &h.last})
-	}
+	h.pushLast(p)
 	p.push(Down{Show: &Show{Window: window}})
 	h.rest(p)
 	return nil
@@ -163,19 +166,11 @@ func (h *Host) PID() int {
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
-	p := h.p
-	if p != nil {
-		h.leave(p)
+	if h.p != nil {
+		h.leave(h.p)
 	}
 	h.mu.Unlock()
 	h.cancel()
-	if p != nil {
-		select {
-		case <-p.done:
-		case <-time.After(3 * time.Second):
-			_ = p.cmd.Process.Kill()
-		}
-	}
 	h.wg.Wait()
 }
 
@@ -233,8 +228,26 @@ func (h *Host) rest(p *process) {
 
 // leave asks a process to quit. Called with mu held.
 func (h *Host) leave(p *process) {
-	p.leaving = true
-	p.push(Down{Quit: true})
+	if !p.leaving {
+		p.leaving = true
+		p.push(Down{Quit: true})
+		h.endSoon(p)
+	}
+}
+
+// endSoon kills a process that does not end by itself. Called with mu held.
+func (h *Host) endSoon(p *process) {
+	if p.ending == nil {
+		p.ending = time.AfterFunc(quitWithin, func() { _ = p.cmd.Process.Kill() })
+	}
+}
+
+// pushLast queues the newest snapshot. Called with mu held.
+func (h *Host) pushLast(p *process) {
+	if h.known {
+		s := h.last
+		p.push(Down{Snapshot: &s})
+	}
 }
 
 // push queues a message; a snapshot that was not sent yet is replaced. Called
@@ -285,7 +298,8 @@ func (h *Host) write(p *process) {
 			continue
 		}
 		if _, err := p.in.Write(append(b, '\n')); err != nil {
-			return // its end is noticed by read
+			_ = p.cmd.Process.Kill() // it can't be told anything; read notices its end
+			return
 		}
 		if d.Quit {
 			return
@@ -319,10 +333,14 @@ func (h *Host) read(p *process, out io.Reader) {
 	if sc.Err() != nil {
 		_ = p.cmd.Process.Kill()
 	}
+	h.mu.Lock()
+	h.endSoon(p) // one that closes its side and stays shows nothing any more
+	h.mu.Unlock()
 	err := p.cmd.Wait()
 	close(p.done)
 	h.mu.Lock()
 	lost := !p.leaving
+	p.ending.Stop()
 	if p.idle != nil {
 		p.idle.Stop()
 	}
@@ -344,9 +362,9 @@ func (h *Host) take(p *process, u Up) {
 		h.o.OnAnswer(u.Answer.ID, u.Answer.Answer)
 	case u.Windows != nil:
 		h.mu.Lock()
-		p.windows = *u.Windows
-		if p.windows > 0 && h.known {
-			p.push(Down{Snapshot: &h.last})
+		p.windows = max(0, *u.Windows)
+		if p.windows > 0 {
+			h.pushLast(p)
 		}
 		h.rest(p)
 		h.mu.Unlock()

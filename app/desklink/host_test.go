@@ -1,0 +1,460 @@
+package desklink_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"localpc/app/desklink"
+	"localpc/app/snapshot"
+	"localpc/consent"
+)
+
+// TestMain is also the fake desktop: a real process that speaks the protocol
+// as localpc-desktop does, and draws nothing.
+func TestMain(m *testing.M) {
+	if manner := os.Getenv("DESKLINK_TEST_DESKTOP"); manner != "" {
+		fakeDesktop(manner)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// fakeDesktop shows each card at once, unless its manner says otherwise.
+// Requests named "allow…" are answered.
+func fakeDesktop(manner string) {
+	send := func(u desklink.Up) {
+		b, _ := json.Marshal(u)
+		os.Stdout.Write(append(b, '\n'))
+	}
+	tell := func(format string, args ...any) {
+		send(desklink.Up{Intent: &snapshot.Intent{Kind: snapshot.Find, Text: fmt.Sprintf(format, args...)}})
+	}
+	windows := func(n int) { send(desklink.Up{Windows: &n}) }
+	switch manner {
+	case "deaf": // reads nothing and never ends
+		time.Sleep(time.Minute)
+	case "babbling":
+		os.Stdout.WriteString("Gtk-WARNING: something\n\n{\"shown\":7}\nnull\n[]\n{}\n\xff\xfe\n{\"of_a_later_version\":{}}\n")
+		fmt.Fprintln(os.Stderr, strings.Repeat("a very long complaint ", 10_000))
+	}
+	send(desklink.Up{Ready: &desklink.Ready{PID: os.Getpid()}})
+	if manner == "slow" {
+		time.Sleep(700 * time.Millisecond)
+	}
+	in := bufio.NewReader(os.Stdin)
+	snapshots, last := 0, uint64(0)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			if manner == "clinging" {
+				time.Sleep(time.Minute)
+			}
+			return
+		}
+		var d desklink.Down
+		if err := json.Unmarshal(line, &d); err != nil {
+			os.Exit(5)
+		}
+		switch {
+		case d.Card != nil && manner == "blind":
+		case d.Card != nil && manner == "dumb": // its side of the link is closed, and it stays
+			os.Stdout.Close()
+			time.Sleep(time.Minute)
+		case d.Card != nil && manner == "endless":
+			os.Stdout.WriteString(strings.Repeat("x", desklink.MaxLine+1) + "\n")
+			time.Sleep(time.Minute)
+		case d.Card != nil:
+			send(desklink.Up{Shown: &desklink.CardRef{ID: d.Card.Request.ID}})
+			if strings.HasPrefix(d.Card.Request.ID, "allow") {
+				send(desklink.Up{Answer: &desklink.CardAnswer{ID: d.Card.Request.ID, Answer: consent.Answer{Allow: true, Via: "card",
+					Choice: consent.Choice{Folder: d.Card.Digits + fmt.Sprint(d.Card.ArmMS) + fmt.Sprint(d.Card.Folders)}}}})
+			}
+		case d.Close != nil:
+			tell("closed %s", d.Close.ID)
+		case d.Raise != nil:
+			tell("raised")
+		case d.Show != nil:
+			windows(1)
+			if d.Show.Window == "count" {
+				tell("%d snapshots, the last %d", snapshots, last)
+			}
+			if d.Show.Window == "shut" {
+				windows(-3)
+			}
+		case d.Snapshot != nil:
+			snapshots, last = snapshots+1, d.Snapshot.Seq
+			if manner == "watching" {
+				tell("snapshot %d", last)
+			}
+		case d.Found != nil, d.Told != nil:
+			if d.Told != nil {
+				tell("told %v: %s", d.Told.OK, d.Told.Text)
+			}
+		case d.Quit && manner == "clinging":
+			// it does not want to
+		case d.Quit:
+			return
+		}
+	}
+}
+
+// events collects what a Host tells, in words.
+type events struct {
+	t  *testing.T
+	ch chan string
+	// asked answers intents; nil: with an empty reply.
+	asked func(context.Context, snapshot.Intent) (snapshot.Reply, error)
+}
+
+func (e *events) want(what string) string {
+	e.t.Helper()
+	for {
+		select {
+		case got := <-e.ch:
+			if strings.HasPrefix(got, what) {
+				return got
+			}
+			e.t.Fatalf("told %q, want %q", got, what)
+		case <-time.After(10 * time.Second):
+			e.t.Fatalf("never told %q", what)
+		}
+	}
+}
+
+func (e *events) nothing(within time.Duration) {
+	e.t.Helper()
+	select {
+	case got := <-e.ch:
+		e.t.Fatalf("told %q", got)
+	case <-time.After(within):
+	}
+}
+
+func newHost(t *testing.T, manner string, idle time.Duration) (*desklink.Host, *events) {
+	t.Helper()
+	leaks := goleak.IgnoreCurrent()
+	e := &events{t: t, ch: make(chan string, 1000)}
+	h := desklink.NewHost(desklink.HostOptions{
+		Command: func() *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "DESKLINK_TEST_DESKTOP="+manner, "GORACE=atexit_sleep_ms=0")
+			return cmd
+		},
+		OnShown: func(id string) { e.ch <- "shown " + id },
+		OnAnswer: func(id string, a consent.Answer) {
+			e.ch <- fmt.Sprintf("answer %s %v %s", id, a.Allow, a.Choice.Folder)
+		},
+		OnIntent: func(ctx context.Context, in snapshot.Intent) (snapshot.Reply, error) {
+			e.ch <- in.Text
+			if e.asked != nil {
+				return e.asked(ctx, in)
+			}
+			return snapshot.Reply{Entries: []snapshot.Entry{}}, nil
+		},
+		OnLost: func() { e.ch <- "lost" },
+		Idle:   idle, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	t.Cleanup(func() { h.Close(); goleak.VerifyNone(t, leaks) })
+	return h, e
+}
+
+func present(t *testing.T, h *desklink.Host, id string) {
+	t.Helper()
+	shown, err := h.Present(consent.Request{ID: id}, snapshot.CardInfo{Folders: []string{"/work"}})
+	if err != nil || shown {
+		t.Fatalf("presented: shown %v, %v", shown, err)
+	}
+}
+
+// gone waits until a process has ended.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d still runs", pid)
+		}
+	}
+}
+
+func TestCardIsShownAndAnswered(t *testing.T) {
+	h, e := newHost(t, "plain", 0)
+	if h.PID() != 0 {
+		t.Error("it runs before it is needed")
+	}
+	h.Withdraw("nothing")
+	h.Raise()
+	h.Publish(snapshot.Snapshot{Seq: 1})
+	if h.PID() != 0 {
+		t.Error("it runs though nothing is to be shown")
+	}
+	present(t, h, "allow-1")
+	e.want("shown allow-1")
+	if got := e.want("answer allow-1 true "); !strings.HasSuffix(got, "700[/work]") || len(strings.Fields(got)[3]) != len("42700[/work]") {
+		t.Errorf("the card came as %q", got)
+	}
+	pid := h.PID()
+	h.Raise()
+	e.want("raised")
+	h.Withdraw("allow-1")
+	e.want("closed allow-1")
+	present(t, h, "2")
+	e.want("shown 2")
+	if h.PID() != pid {
+		t.Error("a second card needs a second process")
+	}
+	h.Withdraw("2")
+	e.want("closed 2")
+	h.Raise()
+	e.nothing(50 * time.Millisecond)
+	h.Close()
+	gone(t, pid)
+	e.nothing(0)
+	if _, err := h.Present(consent.Request{ID: "late"}, snapshot.CardInfo{}); err == nil {
+		t.Error("a closed host shows a card")
+	}
+	if err := h.Show("pair"); err == nil {
+		t.Error("a closed host opens a window")
+	}
+	h.Close()
+}
+
+func TestKilled(t *testing.T) {
+	t.Run("before the card was shown", func(t *testing.T) {
+		h, e := newHost(t, "blind", 0)
+		present(t, h, "a")
+		pid := h.PID()
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		e.want("lost")
+		present(t, h, "a") // as the queue does, once
+		if again := h.PID(); again == pid || again == 0 {
+			t.Errorf("process %d after %d", again, pid)
+		}
+	})
+	t.Run("after it was shown", func(t *testing.T) {
+		h, e := newHost(t, "plain", 0)
+		present(t, h, "a")
+		e.want("shown a")
+		must(t, syscall.Kill(h.PID(), syscall.SIGKILL))
+		e.want("lost")
+		if h.PID() != 0 {
+			t.Error("it was started again by itself")
+		}
+		h.Withdraw("a")
+		present(t, h, "allow-b")
+		e.want("shown allow-b")
+		e.want("answer allow-b")
+	})
+	t.Run("from the loss itself, over and over", func(t *testing.T) {
+		h, e := newHost(t, "plain", 0)
+		for i := range 10 {
+			present(t, h, fmt.Sprint(i))
+			e.want("shown")
+			must(t, syscall.Kill(h.PID(), syscall.SIGKILL))
+			e.want("lost")
+		}
+	})
+}
+
+// A desktop that can't be heard any more is ended and counts as lost, whatever
+// way it has fallen silent.
+func TestFallenSilent(t *testing.T) {
+	for _, manner := range []string{"dumb", "endless"} {
+		t.Run(manner, func(t *testing.T) {
+			h, e := newHost(t, manner, 0)
+			present(t, h, "a")
+			pid := h.PID()
+			e.want("lost")
+			gone(t, pid)
+		})
+	}
+}
+
+func TestUnreadableLines(t *testing.T) {
+	h, e := newHost(t, "babbling", 0)
+	present(t, h, "allow-a")
+	e.want("shown allow-a")
+	e.want("answer allow-a")
+}
+
+func TestCannotStart(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	h := desklink.NewHost(desklink.HostOptions{Command: func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "none")) },
+		OnLost: func() { t.Error("lost what never was") }})
+	if _, err := h.Present(consent.Request{ID: "a"}, snapshot.CardInfo{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if err := h.Show("pair"); err == nil {
+		t.Error("a window opens")
+	}
+	h.Close()
+}
+
+func TestIdle(t *testing.T) {
+	h, e := newHost(t, "plain", 200*time.Millisecond)
+	present(t, h, "a")
+	e.want("shown a")
+	pid := h.PID()
+	time.Sleep(400 * time.Millisecond)
+	if h.PID() != pid {
+		t.Fatal("it was let go with a card open")
+	}
+	h.Withdraw("a")
+	e.want("closed a")
+	gone(t, pid)
+	e.nothing(50 * time.Millisecond) // no loss
+
+	must(t, h.Show("pair"))
+	pid = h.PID()
+	time.Sleep(500 * time.Millisecond)
+	if h.PID() != pid {
+		t.Fatal("it was let go with a window open")
+	}
+	must(t, h.Show("shut")) // and with it the last window
+	gone(t, pid)
+	e.nothing(50 * time.Millisecond)
+	present(t, h, "b")
+	e.want("shown b")
+}
+
+// One that does not quit when it is told to is replaced, killed, and waited
+// for: no card and no Close hangs on it.
+func TestClinging(t *testing.T) {
+	h, e := newHost(t, "clinging", 50*time.Millisecond)
+	present(t, h, "a")
+	e.want("shown a")
+	old := h.PID()
+	h.Withdraw("a")
+	e.want("closed a")
+	for end := time.Now().Add(5 * time.Second); h.PID() == old; time.Sleep(20 * time.Millisecond) {
+		present(t, h, "b")
+		if h.PID() == old {
+			h.Withdraw("b") // not idle yet
+			time.Sleep(100 * time.Millisecond)
+		}
+		if time.Now().After(end) {
+			t.Fatal("the one that clings is not replaced")
+		}
+	}
+	begin := time.Now()
+	h.Close()
+	if took := time.Since(begin); took > 8*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	gone(t, old)
+}
+
+func TestDeaf(t *testing.T) {
+	h, _ := newHost(t, "deaf", 0)
+	must(t, h.Show("pair"))
+	for i := range 100 { // more than a pipe holds
+		h.Withdraw(strings.Repeat("x", 2000) + fmt.Sprint(i))
+	}
+	pid := h.PID()
+	begin := time.Now()
+	h.Close()
+	if took := time.Since(begin); took > 8*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	gone(t, pid)
+}
+
+// Snapshots that nobody has read yet give way to newer ones.
+func TestFloodOfSnapshots(t *testing.T) {
+	h, e := newHost(t, "slow", 0)
+	must(t, h.Show("pair"))
+	time.Sleep(100 * time.Millisecond)
+	entries := make([]snapshot.Entry, 200)
+	var wg sync.WaitGroup
+	var seq atomic.Uint64
+	var order sync.Mutex
+	for range 4 {
+		wg.Go(func() {
+			for range 250 {
+				order.Lock()
+				h.Publish(snapshot.Snapshot{Seq: seq.Add(1), Entries: entries})
+				order.Unlock()
+				must(t, h.Show("pair"))
+			}
+		})
+	}
+	wg.Wait()
+	must(t, h.Show("count"))
+	var n, last uint64
+	if _, err := fmt.Sscanf(e.want(""), "%d snapshots, the last %d", &n, &last); err != nil {
+		t.Fatal(err)
+	}
+	if last != 1000 || n > 200 {
+		t.Errorf("%d snapshots were sent for 1000, the last is number %d", n, last)
+	}
+}
+
+func TestWindowsGetSnapshots(t *testing.T) {
+	h, e := newHost(t, "watching", 0)
+	present(t, h, "a")
+	e.want("shown a")
+	h.Publish(snapshot.Snapshot{Seq: 1}) // no window: nobody needs it
+	e.nothing(50 * time.Millisecond)
+	must(t, h.Show("pair"))
+	e.want("snapshot 1") // with the window
+	e.want("snapshot 1") // when it has opened
+	h.Publish(snapshot.Snapshot{Seq: 2})
+	e.want("snapshot 2")
+}
+
+func TestIntents(t *testing.T) {
+	h, e := newHost(t, "plain", 0)
+	e.asked = func(_ context.Context, in snapshot.Intent) (snapshot.Reply, error) {
+		if in.Text == "raised" {
+			return snapshot.Reply{}, errors.New("That does not work.")
+		}
+		return snapshot.Reply{}, nil
+	}
+	present(t, h, "a")
+	e.want("shown a")
+	h.Raise()
+	e.want("raised")
+	e.want("told false: That does not work.")
+}
+
+// Close waits for an intent that is under way.
+func TestCloseWaits(t *testing.T) {
+	h, e := newHost(t, "plain", 0)
+	var ended atomic.Bool
+	e.asked = func(ctx context.Context, _ snapshot.Intent) (snapshot.Reply, error) {
+		<-ctx.Done()
+		time.Sleep(50 * time.Millisecond)
+		ended.Store(true)
+		return snapshot.Reply{}, ctx.Err()
+	}
+	present(t, h, "a")
+	e.want("shown a")
+	h.Raise()
+	e.want("raised")
+	h.Close()
+	if !ended.Load() {
+		t.Error("Close did not wait")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
