@@ -10,6 +10,7 @@ import (
 
 // drawn is the renderer of every widget here: objects and three functions.
 type drawn struct {
+	of      fyne.CanvasObject // the widget
 	objects []fyne.CanvasObject
 	layout  func(fyne.Size)
 	min     func() fyne.Size
@@ -20,6 +21,9 @@ func (d *drawn) Layout(s fyne.Size) { d.layout(s) }
 func (d *drawn) MinSize() fyne.Size { return d.min() }
 func (d *drawn) Refresh() {
 	d.refresh()
+	// The widget too: an object that was made just now belongs to no canvas
+	// yet, and refreshing it alone paints nothing.
+	canvas.Refresh(d.of)
 	for _, o := range d.objects {
 		canvas.Refresh(o)
 	}

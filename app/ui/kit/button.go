@@ -149,6 +149,7 @@ func mix(a, b color.Color, k float64) color.Color {
 func (b *Button) CreateRenderer() fyne.WidgetRenderer {
 	b.paint()
 	return &drawn{
+		of:      b,
 		objects: []fyne.CanvasObject{b.ground.Rectangle, b.ring.Rectangle, b.word.Text},
 		layout: func(s fyne.Size) {
 			b.ground.Resize(s)
@@ -294,6 +295,7 @@ func (a *Allow) draw(w, h int) image.Image {
 func (a *Allow) CreateRenderer() fyne.WidgetRenderer {
 	a.paint()
 	return &drawn{
+		of:      a,
 		objects: []fyne.CanvasObject{a.ground.Rectangle, a.dashes, a.word.Text},
 		layout: func(s fyne.Size) {
 			a.ground.Resize(s)

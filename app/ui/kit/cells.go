@@ -89,7 +89,7 @@ const CellPad, CellGap = 12, 12
 
 // CreateRenderer is Fyne's.
 func (c *Cells) CreateRenderer() fyne.WidgetRenderer {
-	d := &drawn{objects: []fyne.CanvasObject{c.ground.Rectangle}}
+	d := &drawn{of: c, objects: []fyne.CanvasObject{c.ground.Rectangle}}
 	if c.line != nil {
 		d.objects = append(d.objects, c.line.Rectangle)
 	}

@@ -200,6 +200,7 @@ func (e *Exact) Resize(s fyne.Size) {
 // CreateRenderer is Fyne's.
 func (e *Exact) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
+		of:      e,
 		objects: []fyne.CanvasObject{e.ground.Rectangle, e.rows},
 		layout: func(s fyne.Size) {
 			e.ground.Resize(s)
@@ -252,7 +253,7 @@ func (l *exactLine) fill() {
 
 // CreateRenderer is Fyne's.
 func (l *exactLine) CreateRenderer() fyne.WidgetRenderer {
-	d := &drawn{}
+	d := &drawn{of: l}
 	d.layout = func(fyne.Size) {}
 	d.min = func() fyne.Size { return l.of.cell }
 	d.refresh = func() {

@@ -79,6 +79,7 @@ func (*grow) grows() {}
 // CreateRenderer is Fyne's.
 func (g *grow) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
+		of:      g,
 		objects: []fyne.CanvasObject{g.inner},
 		layout:  func(s fyne.Size) { g.inner.Resize(s) },
 		min:     func() fyne.Size { return g.inner.MinSize() },

@@ -75,7 +75,7 @@ func (o *Options) FocusLost() { o.focused = false; o.Refresh() }
 
 // CreateRenderer is Fyne's.
 func (o *Options) CreateRenderer() fyne.WidgetRenderer {
-	d := &drawn{}
+	d := &drawn{of: o}
 	for _, r := range o.rows {
 		d.objects = append(d.objects, r)
 	}
@@ -144,6 +144,7 @@ func (r *optionRow) CreateRenderer() fyne.WidgetRenderer {
 	}
 	paint()
 	return &drawn{
+		of:      r,
 		objects: []fyne.CanvasObject{r.ground.Rectangle, r.ring.Rectangle, r.inner},
 		layout: func(s fyne.Size) {
 			r.ground.Resize(s)

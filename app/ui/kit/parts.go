@@ -30,6 +30,7 @@ func (g *Ground) Square() *Ground { g.ground.CornerRadius = 0; return g }
 // CreateRenderer is Fyne's.
 func (g *Ground) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
+		of:      g,
 		objects: []fyne.CanvasObject{g.ground.Rectangle, g.inner},
 		layout: func(s fyne.Size) {
 			g.ground.Resize(s)
@@ -56,6 +57,7 @@ type leftLine struct {
 // CreateRenderer is Fyne's.
 func (r *leftLine) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
+		of:      r,
 		objects: []fyne.CanvasObject{r.line.Rectangle},
 		layout:  func(s fyne.Size) { r.line.Resize(fyne.NewSize(1, s.Height)) },
 		min:     func() fyne.Size { return fyne.NewSize(1, 1) },
@@ -78,6 +80,7 @@ type rule struct {
 // CreateRenderer is Fyne's.
 func (r *rule) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
+		of:      r,
 		objects: []fyne.CanvasObject{r.line.Rectangle},
 		layout:  func(s fyne.Size) { r.line.Resize(s) },
 		min:     func() fyne.Size { return fyne.NewSize(1, 1) },
@@ -155,6 +158,7 @@ func (c *Chip) CreateRenderer() fyne.WidgetRenderer {
 		c.word.centre(c.ground.Position(), c.ground.Size())
 	}
 	return &drawn{
+		of:      c,
 		objects: []fyne.CanvasObject{c.ground.Rectangle, c.word.Text},
 		layout:  place,
 		min:     func() fyne.Size { return fyne.NewSize(c.word.MinSize().Width+20, 22) },
@@ -191,6 +195,7 @@ type tile struct {
 func (t *tile) CreateRenderer() fyne.WidgetRenderer {
 	const side = 36
 	return &drawn{
+		of:      t,
 		objects: []fyne.CanvasObject{t.ground.Rectangle, t.sign.Text},
 		layout: func(s fyne.Size) {
 			p := fyne.NewPos(0, max(0, mid(s.Height, side)))
@@ -297,6 +302,7 @@ func (c *Check) CreateRenderer() fyne.WidgetRenderer {
 	}
 	paint()
 	return &drawn{
+		of:      c,
 		objects: []fyne.CanvasObject{c.square.Rectangle, c.tick, c.ring.Rectangle, c.text},
 		layout: func(s fyne.Size) {
 			p, q := fyne.NewPos(0, 1), fyne.NewSquareSize(16)

@@ -139,6 +139,7 @@ func (r *Rows) TypedKey(e *fyne.KeyEvent) {
 // CreateRenderer is Fyne's.
 func (r *Rows) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
+		of:      r,
 		objects: []fyne.CanvasObject{r.scroll, r.edge.Rectangle},
 		layout: func(s fyne.Size) {
 			r.scroll.Resize(s)
@@ -204,7 +205,7 @@ func (b *rowsBody) Tapped(e *fyne.PointEvent) {
 
 // CreateRenderer is Fyne's.
 func (b *rowsBody) CreateRenderer() fyne.WidgetRenderer {
-	d := &drawn{objects: b.pool}
+	d := &drawn{of: b, objects: b.pool}
 	d.layout = func(fyne.Size) { b.show() }
 	d.min = func() fyne.Size {
 		n := 0

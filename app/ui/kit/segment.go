@@ -177,7 +177,7 @@ func (s *Segments) layout(size fyne.Size) {
 // CreateRenderer is Fyne's.
 func (s *Segments) CreateRenderer() fyne.WidgetRenderer {
 	s.paint()
-	d := &drawn{layout: s.layout}
+	d := &drawn{of: s, layout: s.layout}
 	for _, g := range s.grounds {
 		d.objects = append(d.objects, g.Rectangle)
 	}

@@ -360,7 +360,7 @@ func (f *Flow) Widest() float32 { return f.widest }
 
 // CreateRenderer is Fyne's.
 func (f *Flow) CreateRenderer() fyne.WidgetRenderer {
-	d := &drawn{}
+	d := &drawn{of: f}
 	fill := func() {
 		d.objects = d.objects[:0:0]
 		for _, p := range f.placed {
