@@ -437,3 +437,22 @@ func TestMebibyteIsDrawnInPart(t *testing.T) {
 		t.Fatalf("%d objects on the card: the text is not virtualised", objects)
 	}
 }
+
+func TestDetailsAreSorted(t *testing.T) {
+	s := newStage(t)
+	c := s.command("a")
+	c.Request.Details = []string{"Working in /home/person/project", "With NODE_ENV=test", "Ended after 1m0s at the latest"}
+	s.card(c)
+	var exact []string
+	walk(s.u.card.win.Content(), func(o fyne.CanvasObject) {
+		if e, ok := o.(*kit.Exact); ok {
+			exact = append(exact, e.Lines()...)
+		}
+	})
+	if !slices.Equal(exact, []string{"npm test", "With NODE_ENV=test"}) {
+		t.Errorf("exact lines %q", exact)
+	}
+	if !has(s.u.card.win, "Working in /home/person/project\nEnded after 1m0s at the latest\nFolder: ") {
+		t.Errorf("card says %q", texts(s.u.card.win))
+	}
+}

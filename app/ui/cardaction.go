@@ -50,10 +50,7 @@ func (b *actionBody) content() fyne.CanvasObject {
 		col.Add(section(w, exactWords(r)))
 		col.Add(kit.NewExact(w, 8, b.o.keys, r.Exact))
 	}
-	if lines := details(r); len(lines) > 0 {
-		col.Add(section(w, "Details"))
-		col.Add(kit.NewExactList(w, 4, b.o.keys, lines))
-	}
+	b.o.addDetails(col)
 	if p := b.o.card.ContainProblem; p != "" && r.Action == "run" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
 	}
@@ -149,12 +146,16 @@ func (b *actionBody) allowWord() string {
 	return "Allow"
 }
 
-// facts are the effects in words, numbered where there are several.
+// facts are the effects in words, numbered where there are several. That a
+// command runs is what the sentence says; alone it is not said again.
 func (b *actionBody) facts() fyne.CanvasObject {
 	col := kit.Column(6)
 	effects := b.o.card.Request.Effects
+	if len(effects) == 1 && effects[0].Kind == consent.EffectRun {
+		return nil
+	}
 	for i, e := range effects {
-		text := kit.NewFlow(b.o.width-28, kit.Body, kit.Remote(e.Text, kit.Plain("", kit.Ink))...)
+		text := kit.NewFlow(b.o.width-28, kit.Body, kit.Remote(capital(e.Text), kit.Plain("", kit.Ink))...)
 		mark := "·"
 		if len(effects) > 1 {
 			mark = itoa(i + 1)

@@ -74,10 +74,7 @@ func (b *sessionBody) content() fyne.CanvasObject {
 	if p := b.o.card.ContainProblem; p != "" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
 	}
-	if lines := details(r); len(lines) > 0 {
-		col.Add(section(w, "Details"))
-		col.Add(kit.NewExactList(w, 4, b.o.keys, lines))
-	}
+	b.o.addDetails(col)
 	return col
 }
 

@@ -3,6 +3,7 @@ package ui
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"fyne.io/fyne/v2"
 
@@ -20,8 +21,7 @@ func (o *openCard) header() fyne.CanvasObject {
 	if claims := claimSpans(r.Claims); len(claims) > 0 {
 		who.Add(kit.NewLine(w, kit.Small, 2, claims...))
 	}
-	place := []kit.Span{kit.Plain("through ", kit.Dim)}
-	place = append(place, kit.Remote(hubName(r), kit.Plain("", kit.Dim))...)
+	place := kit.Remote(hubName(r), kit.Plain("", kit.Dim))
 	if r.Capability != consent.CapabilitySession && r.Folder != "" {
 		place = append(place, kit.Plain(" · folder ", kit.Dim))
 		place = append(place, kit.Remote(filepath.Base(r.Folder), kit.Plain("", kit.Dim))...)
@@ -32,12 +32,12 @@ func (o *openCard) header() fyne.CanvasObject {
 
 func hubName(r consent.Request) string {
 	switch {
-	case r.HubName != "":
-		return r.HubName
 	case r.Hub == "this":
-		return "this computer only"
+		return "This computer only"
+	case r.HubName != "":
+		return "Hub " + r.HubName
 	}
-	return r.Hub
+	return "Hub " + r.Hub
 }
 
 func claimSpans(c consent.Claims) []kit.Span {
@@ -68,4 +68,48 @@ func details(r consent.Request) []string {
 		}
 	}
 	return out
+}
+
+// mostPlain is how many details are drawn as sentences; more go into a box that
+// scrolls.
+const mostPlain = 6
+
+// sortDetails parts sentences from what has to be read letter by letter:
+// assignments, long lines, and lines in which spaces count.
+func sortDetails(lines []string) (plain, exact []string) {
+	for _, l := range lines {
+		if len(l) > 200 || strings.Contains(l, "=") || strings.Contains(l, "  ") || len(plain) == mostPlain {
+			exact = append(exact, l)
+		} else {
+			plain = append(plain, l)
+		}
+	}
+	return plain, exact
+}
+
+// sentences are lines as one paragraph each.
+func sentences(lines []string, ink fyne.ThemeColorName) []kit.Span {
+	var out []kit.Span
+	for i, l := range lines {
+		if i > 0 {
+			out = append(out, kit.Plain("\n", ink))
+		}
+		out = append(out, kit.Remote(l, kit.Plain("", ink))...)
+	}
+	return out
+}
+
+// addDetails draws a request's details below what col holds.
+func (o *openCard) addDetails(col *fyne.Container) {
+	plain, exact := sortDetails(details(o.card.Request))
+	if len(plain)+len(exact) == 0 {
+		return
+	}
+	col.Add(section(o.width, "Details"))
+	if len(plain) > 0 {
+		col.Add(kit.NewFlow(o.width, kit.Small, sentences(plain, kit.Ink)...))
+	}
+	if len(exact) > 0 {
+		col.Add(kit.Pad(6, 0, 0, 0, kit.NewExactList(o.width, 4, o.keys, exact)))
+	}
 }

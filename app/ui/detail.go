@@ -37,16 +37,18 @@ type detailPane struct {
 
 // part is a heading with exact text below, hidden while there is none.
 type part struct {
-	head *kit.Flow
-	text *kit.Exact
-	box  *fyne.Container
+	head  *kit.Flow
+	words *kit.Flow // sentences above it, hidden while there are none
+	text  *kit.Exact
+	box   *fyne.Container
 }
 
 const paneInner = paneWidth - 32
 
 func newPart(words string, most int, keys *kit.Keys) *part {
-	p := &part{head: kit.NewFlow(paneInner, kit.Small, kit.Plain(words, kit.Dim)), text: kit.NewExact(paneInner, most, keys, "")}
-	p.box = kit.Pad(12, 0, 0, 0, kit.Column(4, p.head, p.text))
+	p := &part{head: kit.NewFlow(paneInner, kit.Small, kit.Plain(words, kit.Dim)), words: kit.NewFlow(paneInner, kit.Small), text: kit.NewExact(paneInner, most, keys, "")}
+	p.words.Hide()
+	p.box = kit.Pad(12, 0, 0, 0, kit.Column(4, p.head, p.words, p.text))
 	p.box.Hide()
 	return p
 }
@@ -146,8 +148,12 @@ func (p *detailPane) draw() {
 	}
 	p.exact.head.Set(kit.Plain(heading, kit.Dim))
 	p.exact.set(d.Exact)
+	plain, lines := sortDetails(d.Details)
 	p.details.box.Hidden = len(d.Details) == 0
-	p.details.text.SetList(d.Details)
+	p.details.words.Set(sentences(plain, kit.Ink)...)
+	p.details.words.Hidden = len(plain) == 0
+	p.details.text.Hidden = len(lines) == 0
+	p.details.text.SetList(lines)
 	out := "Output"
 	if e.Outcome == snapshot.Running {
 		out = "Output so far"

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
@@ -114,6 +116,15 @@ func stateMark(s snapshot.State) (shape string, ink kit.Tone) {
 		return "▲", kit.ToneRisk
 	}
 	return "○", kit.ToneQuiet
+}
+
+// capital begins a sentence with a capital letter.
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError {
+		return s
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 func count(n int, one, many string) string {
