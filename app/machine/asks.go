@@ -26,7 +26,7 @@ const (
 	showWithin   = 10 * time.Second // from its turn until it is on screen
 	leastToShow  = 5 * time.Second  // less than this left: not shown any more
 	leastToBegin = 10 * time.Second // less than this at arrival: not asked at all
-	maxWaiting   = 8                // questions of one session
+	maxWaiting   = 8                // questions of one session, or session cards of one program
 )
 
 // Asks is the queue of questions: the consent.Prompter. It owns every
@@ -52,7 +52,10 @@ type ask struct {
 	// once more.
 	retried bool
 	by      map[Surface]bool // surfaces that have it
-	done    chan result      // buffered 1
+	// settled: it has its result, or will take none. Set once, with mu held,
+	// so that an answer that was taken counts and a later one is told so.
+	settled bool
+	done    chan result // buffered 1; written by who settles
 }
 
 type result struct {
@@ -102,13 +105,13 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 	q.mu.Lock()
 	n := 0
 	for _, other := range q.queue {
-		if other.r.Session == r.Session {
+		if other.r.Session == r.Session || opens(r) && opens(other.r) && other.r.Hub == r.Hub && other.r.Principal.ID == r.Principal.ID {
 			n++
 		}
 	}
 	if n >= maxWaiting {
 		q.mu.Unlock()
-		return consent.Answer{}, consent.Refuse(consent.Undelivered, "%d questions of this session wait for the person already; ask again when they are answered.", n)
+		return consent.Answer{}, consent.Refuse(consent.Undelivered, "%d questions wait for the person already; ask again when they are answered.", n)
 	}
 	if len(q.surfaces) == 0 {
 		q.mu.Unlock()
@@ -130,11 +133,11 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 		case res := <-a.done:
 			return res.a, res.err
 		case <-ctx.Done():
-			return consent.Answer{}, context.Cause(ctx)
+			return q.give(a, context.Cause(ctx))
 		case <-turn:
 			turn = nil
 			if r.Deadline.Sub(q.now()) < leastToShow {
-				return consent.Answer{}, undelivered(r, "earlier questions took the time")
+				return q.give(a, undelivered(r, "earlier questions took the time"))
 			}
 			t := time.NewTimer(showWithin)
 			defer t.Stop()
@@ -142,26 +145,59 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 		case <-shown:
 			shown, turnOver = nil, nil
 		case <-turnOver:
-			return consent.Answer{}, undelivered(r, "its window did not open")
-		case <-deadline.C:
-			q.mu.Lock()
-			seen := a.isShown
-			q.mu.Unlock()
-			if !seen {
-				return consent.Answer{}, undelivered(r, "earlier questions took the time")
+			turnOver = nil
+			if !q.wasShown(a) {
+				return q.give(a, undelivered(r, "its window did not open"))
 			}
-			return consent.Answer{}, &consent.Refusal{Outcome: consent.Expired}
+		case <-deadline.C:
+			if !q.wasShown(a) {
+				return q.give(a, undelivered(r, "earlier questions took the time"))
+			}
+			return q.give(a, &consent.Refusal{Outcome: consent.Expired})
 		}
 	}
+}
+
+func opens(r consent.Request) bool { return r.Capability == consent.CapabilitySession }
+
+func (q *Asks) wasShown(a *ask) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return a.isShown
+}
+
+// give ends a with err, unless its answer was taken at the same moment.
+func (q *Asks) give(a *ask, err error) (consent.Answer, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.settle(a, result{err: err}) {
+		return consent.Answer{}, err
+	}
+	res := <-a.done
+	return res.a, res.err
+}
+
+// settle gives a its one result; false when it has one. Called with mu held.
+func (q *Asks) settle(a *ask, res result) bool {
+	if a.settled {
+		return false
+	}
+	a.settled = true
+	a.done <- res
+	return true
 }
 
 func undelivered(r consent.Request, why string) error {
 	return consent.Refuse(consent.Undelivered, "The question could not be shown to the person, since %s: %s. They can choose \"Allow next time\" in Activity.", why, r.Title)
 }
 
-// begin gives a its turn. Called with mu held.
+// begin gives a its turn. It is not shown any more when that would be for a
+// moment only. Called with mu held.
 func (q *Asks) begin(a *ask) {
 	close(a.turn)
+	if a.r.Deadline.Sub(q.now()) < leastToShow {
+		return
+	}
 	for _, s := range q.surfaces {
 		q.present(a, s)
 	}
@@ -236,15 +272,10 @@ func (q *Asks) Answer(id string, answer consent.Answer) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.find(id)
-	if a == nil || !a.isShown {
+	if a == nil || !a.isShown || !q.settle(a, result{a: answer}) {
 		return ErrGone
 	}
-	select {
-	case a.done <- result{a: answer}:
-		return nil
-	default:
-		return ErrGone
-	}
+	return nil
 }
 
 // Lost says that a surface died. A card that it had not drawn yet is presented
@@ -270,8 +301,5 @@ func (q *Asks) Lost(s Surface) {
 			return
 		}
 	}
-	select {
-	case a.done <- result{err: undelivered(a.r, "the window that asked it was closed by an error")}:
-	default:
-	}
+	q.settle(a, result{err: undelivered(a.r, "the window that asked it was closed by an error")})
 }
