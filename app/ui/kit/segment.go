@@ -1,6 +1,8 @@
 package kit
 
 import (
+	"math"
+
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/widget"
 )
@@ -71,7 +73,8 @@ func (s *Segments) width(i int) float32 {
 		return 0
 	}
 	// Room for the bold word, so that nothing moves when it is chosen.
-	return fyne.MeasureText(s.words[i].Text.Text, Small, fyne.TextStyle{Bold: true}).Width + 24
+	w := fyne.MeasureText(s.words[i].Text.Text, Small, fyne.TextStyle{Bold: true}).Width
+	return float32(math.Ceil(float64(w))) + 24
 }
 
 // Tapped chooses the word that was clicked.
