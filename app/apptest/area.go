@@ -37,7 +37,7 @@ func (a *Area) Rect() (r image.Rectangle, ok bool) { return a.rect() }
 // Words reads all words in the area, in reading order.
 func (a *Area) Words() []Word {
 	a.d.t.Helper()
-	return a.read(false)
+	return a.read(0)
 }
 
 // Text is everything written in the area, one line for each line seen.
@@ -56,8 +56,8 @@ func (a *Area) Text() string {
 	return b.String()
 }
 
-// read recognises the area now; closer reads at a larger scale.
-func (a *Area) read(closer bool) []Word {
+// read recognises the area now.
+func (a *Area) read(look int) []Word {
 	a.d.t.Helper()
 	r, ok := a.rect()
 	if !ok {
@@ -68,7 +68,7 @@ func (a *Area) read(closer bool) []Word {
 	if r.Dx() < 4 || r.Dy() < 4 {
 		return nil
 	}
-	words, err := a.d.recognise(img.SubImage(r).(*image.RGBA), closer)
+	words, err := a.d.recognise(img.SubImage(r).(*image.RGBA), look)
 	if err != nil {
 		a.d.t.Fatalf("read the screen: %v", err)
 	}
@@ -81,8 +81,8 @@ func (a *Area) read(closer bool) []Word {
 func (a *Area) FindText(words ...string) (image.Rectangle, bool) {
 	a.d.t.Helper()
 	want := strings.Join(words, " ")
-	for _, closer := range []bool{false, true} {
-		if r, ok := find(a.read(closer), want); ok {
+	for look := range looks {
+		if r, ok := find(a.read(look), want); ok {
 			return r, true
 		}
 	}
@@ -93,8 +93,8 @@ func (a *Area) FindText(words ...string) (image.Rectangle, bool) {
 // area, and may be in one column only.
 func (a *Area) Contains(sentence string) bool {
 	a.d.t.Helper()
-	for _, closer := range []bool{false, true} {
-		if contains(a.read(closer), sentence) {
+	for look := range looks {
+		if contains(a.read(look), sentence) {
 			return true
 		}
 	}

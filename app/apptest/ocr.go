@@ -23,28 +23,34 @@ type Word struct {
 
 var hashSeed = maphash.MakeSeed()
 
+// looks are the ways a part of the screen is read, one after the other until
+// what is looked for is found: as it is; larger, with words in the accent
+// colour's buttons made dark on light; and that without frames.
+const looks = 3
+
 // recognise reads the words of a part of the screen; the same picture is read
-// once. It is read dark on light and, where that is the other way round in
-// places (a button in the accent colour), light on dark too.
-func (d *Desktop) recognise(img *image.RGBA, closer bool) ([]Word, error) {
+// once a look.
+func (d *Desktop) recognise(img *image.RGBA, look int) ([]Word, error) {
 	gray := toGray(img)
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
 	h.Write(gray.Pix)
-	fmt.Fprint(&h, img.Rect, closer)
+	fmt.Fprint(&h, img.Rect, look)
 	key := h.Sum64()
 	if words, ok := d.seen[key]; ok {
 		return words, nil
 	}
 	scale := 2
-	if closer {
+	if look > 0 {
 		scale = 3
 	}
 	if dark(gray) {
 		invert(gray)
 	}
-	if closer {
+	if look > 0 {
 		flatten(gray)
+	}
+	if look > 1 {
 		unframe(gray)
 	}
 	words, err := tesseract(enlarge(gray, scale))
@@ -93,15 +99,15 @@ func invert(g *image.Gray) {
 // each pixel against the commonest shade around it, so that a white word on a
 // blue button comes out like a black one on white.
 func flatten(g *image.Gray) {
-	const tile = 16
+	const tile, besideX, besideY = 8, 10, 6 // a look around that stays inside a button
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	tw, th := (w+tile-1)/tile, (h+tile-1)/tile
 	ground := make([]int, tw*th)
 	for ty := range th {
 		for tx := range tw {
 			var hist [32]int
-			for y := max(0, ty*tile-tile/2); y < min(h, (ty+1)*tile+tile/2); y++ {
-				for x := max(0, tx*tile-tile); x < min(w, (tx+1)*tile+tile); x++ {
+			for y := max(0, ty*tile-besideY); y < min(h, (ty+1)*tile+besideY); y++ {
+				for x := max(0, tx*tile-besideX); x < min(w, (tx+1)*tile+besideX); x++ {
 					hist[g.Pix[y*g.Stride+x]/8]++
 				}
 			}
