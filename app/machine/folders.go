@@ -2,9 +2,10 @@ package machine
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
-
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -23,11 +24,11 @@ func (ss *sessions) wish(folder string) string {
 		return ""
 	}
 	if rest, ok := strings.CutPrefix(folder, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
+		home := homes()
+		if len(home) == 0 {
 			return ""
 		}
-		folder = filepath.Join(home, rest)
+		folder = filepath.Join(home[0], rest)
 	}
 	real, err := ss.lendable(folder)
 	if err != nil {
@@ -60,25 +61,54 @@ func (ss *sessions) lendable(folder string) (string, error) {
 }
 
 // forbidden says why a canonical path can't be a session's folder: the root,
-// the home itself, what holds either, and what holds or is in our own data.
+// the home itself, what holds either, what holds or is in our own data, and
+// where the system and the log-in session keep their things.
 func (ss *sessions) forbidden(real string) string {
 	if real == "/" {
 		return "it is the whole computer"
 	}
-	if home, err := os.UserHomeDir(); err == nil && holds(real, canonical(home)) {
-		return "it is or holds your whole home"
+	for _, home := range homes() {
+		if holds(real, canonical(home)) {
+			return "it is or holds your whole home"
+		}
+	}
+	if real == "/home" || real == "/Users" {
+		return "it holds everybody's homes"
 	}
 	data := canonical(ss.m.o.Paths.Data)
 	if holds(real, data) || holds(data, real) {
 		return "this program keeps its own data there"
 	}
-	for _, system := range []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"} {
-		// Below /run and /var are folders that people use (mounted disks).
-		if real == system || (system != "/run" && system != "/var" && holds(system, real)) {
-			return "it belongs to the system"
+	// The sockets of the session bus, the keychain and the display are there.
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
+		if runtime = canonical(runtime); holds(real, runtime) || holds(runtime, real) {
+			return "programs of your log-in session meet there"
 		}
 	}
+	for _, system := range []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"} {
+		switch {
+		case real == system:
+		case system == "/var" || holds("/run/media", real) && real != "/run/media":
+			continue // people have folders and mounted disks there
+		case !holds(system, real):
+			continue
+		}
+		return "it belongs to the system"
+	}
 	return ""
+}
+
+// homes are the person's home directory as the environment and as the system
+// has it: a program may be started with another one, or with none.
+func homes() []string {
+	var out []string
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		out = append(out, home)
+	}
+	if u, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil && filepath.IsAbs(u.HomeDir) && u.HomeDir != "/" && !slices.Contains(out, u.HomeDir) {
+		out = append(out, u.HomeDir)
+	}
+	return out
 }
 
 // holds tells whether dir is path or above it.
@@ -112,8 +142,8 @@ func (ss *sessions) madeHere(folder string) bool {
 	if first := ss.first(); first != "" && folder == first {
 		return true
 	}
-	home, err := os.UserHomeDir()
-	return err == nil && filepath.Dir(folder) == filepath.Join(home, newFolders)
+	home := homes()
+	return len(home) > 0 && filepath.Dir(folder) == filepath.Join(home[0], newFolders)
 }
 
 // first is the folder that the person set.
@@ -144,11 +174,26 @@ func (ss *sessions) suggestions(r consent.Request) []string {
 			}
 		}
 	}
-	add(ss.first())
-	if home, err := os.UserHomeDir(); err == nil {
-		add(filepath.Join(home, newFolders, folderName(r.Principal.Name)))
+	if first := ss.first(); first != "" && ss.forbidden(canonical(first)) == "" {
+		add(first)
+	}
+	if home := homes(); len(home) > 0 {
+		add(filepath.Join(home[0], newFolders, folderName(r.Principal.Name)))
 	}
 	return out
+}
+
+// usable leaves out remembered session cards whose folder has gone or can't be
+// lent: their answer would fail each time, and the person never be asked.
+func (ss *sessions) usable(remembered []consent.Stored) []consent.Stored {
+	return slices.DeleteFunc(slices.Clone(remembered), func(g consent.Stored) bool {
+		if g.Rule.Capability != consent.CapabilitySession {
+			return false
+		}
+		_, err := ss.lendable(g.Rule.Folder)
+		willBeMade := wire.CodeOf(err) == wire.CodePathNotFound && ss.madeHere(g.Rule.Folder)
+		return err != nil && !willBeMade
+	})
 }
 
 // folderName makes a plain folder name of a program's name.
@@ -156,7 +201,7 @@ func folderName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
 		switch {
-		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+		case (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_') && consent.Visible(string(r), false) == string(r):
 			b.WriteRune(r)
 		case r == ' ' || r == '.':
 			b.WriteByte(' ')

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -257,13 +258,18 @@ func (j *journal) finished(r consent.Request, o record.Outcome, left int) {
 	e.Outcome, e.Result, e.Took, e.Sent, e.Received, e.CanStop = snapshot.Outcome(o.State), o.Result, o.Took, o.Sent, o.Received, false
 	e.Left = left
 	j.put(&item{e: e, session: r.Session})
-	if day := time.Now().Format(time.DateOnly); day != j.day {
-		j.day, j.today = day, snapshot.Traffic{}
-	}
+	j.turnDay()
 	j.today.Sent += o.Sent
 	j.today.Received += o.Received
 	j.mu.Unlock()
 	j.m.changed()
+}
+
+// turnDay begins today's traffic anew after midnight. Called with mu held.
+func (j *journal) turnDay() {
+	if day := time.Now().Format(time.DateOnly); day != j.day {
+		j.day, j.today = day, snapshot.Traffic{}
+	}
 }
 
 // entries are the newest lines, as they are now.
@@ -271,6 +277,7 @@ func (j *journal) finished(r consent.Request, o record.Outcome, left int) {
 func (j *journal) entries(left func(session string) int) ([]snapshot.Entry, snapshot.Traffic) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.turnDay()
 	out := make([]snapshot.Entry, 0, min(len(j.items), snapshot.MaxEntries))
 	for _, it := range j.items {
 		if len(out) == snapshot.MaxEntries {
@@ -346,39 +353,52 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 	return &d, nil
 }
 
-// find searches the record, newest first, and what is under way.
+// find searches what is in memory, as it is now, and the record, for text in
+// what the log shows. Newest first.
 func (j *journal) find(ctx context.Context, text, capability string) ([]snapshot.Entry, error) {
+	matches := func(e snapshot.Entry, exact string) bool {
+		return (capability == "" || e.Capability == capability) &&
+			(contains(e.Who, text) || contains(e.What, text) || contains(exact, text) || contains(e.Result, text))
+	}
 	out := []snapshot.Entry{}
 	seen := map[string]bool{}
 	j.mu.Lock()
 	for _, it := range j.items {
-		if it.req == nil || capability != "" && it.e.Capability != capability {
-			continue
+		exact := ""
+		if it.req != nil {
+			exact = it.req.Exact
+		} else if it.reason == "" {
+			continue // whole in the record
 		}
-		if contains(it.e.Who, text) || contains(it.e.What, text) || contains(it.req.Exact, text) {
-			out = append(out, it.entry())
-			seen[it.e.ID] = true
+		if e := it.entry(); matches(e, exact) {
+			out = append(out, e)
+			seen[e.ID] = true
 		}
 	}
 	j.mu.Unlock()
+	// The record is searched as it is written, names of fields and all, so some
+	// of what it gives does not match.
 	refs, err := j.refs(ctx, text, 4*snapshot.MaxEntries)
+	found := 0
+	for _, ref := range refs {
+		if seen[ref] || found == snapshot.MaxEntries {
+			continue
+		}
+		var entries []consent.Entry
+		if entries, err = j.m.o.Store.EntriesByRef(ctx, ref); err != nil {
+			break
+		}
+		if e, d, ok := entryOf(entries); ok && matches(e, d.Exact) {
+			out = append(out, e)
+			found++
+		}
+	}
 	if err != nil {
 		j.m.log.Error("The record could not be searched", "err", err)
 		return nil, sentence("The record could not be searched.")
 	}
-	for _, ref := range refs {
-		if seen[ref] || len(out) >= snapshot.MaxEntries {
-			continue
-		}
-		entries, err := j.m.o.Store.EntriesByRef(ctx, ref)
-		if err != nil {
-			return nil, err
-		}
-		if e, _, ok := entryOf(entries); ok && (capability == "" || e.Capability == capability) {
-			out = append(out, e)
-		}
-	}
-	return out, nil
+	slices.SortStableFunc(out, func(a, b snapshot.Entry) int { return b.Time.Compare(a.Time) })
+	return out[:min(len(out), snapshot.MaxEntries)], nil
 }
 
 func contains(s, part string) bool {

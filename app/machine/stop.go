@@ -21,6 +21,9 @@ type pausable struct {
 }
 
 func (p pausable) Decide(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
+	if opens(r) {
+		remembered = p.m.sessions.usable(remembered)
+	}
 	v := p.Policy.Decide(r, remembered, now)
 	if p.m.isPaused() && v.By != "session" {
 		return consent.Verdict{Outcome: consent.Denied, By: byPause, Reason: "The person paused this computer; nothing new is run until they resume."}
