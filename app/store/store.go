@@ -61,13 +61,29 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 	}
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, sub)
 	if err == nil {
-		_, err = p.Up(ctx)
+		err = up(ctx, p)
 	}
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("bring %s up to date: %w", file, err)
 	}
 	return &Store{db: db, dir: dir}, nil
+}
+
+// up migrates. Where another program does so at this moment, one of the two
+// fails, whole, and finds it done a little later.
+func up(ctx context.Context, p *goose.Provider) error {
+	for wait := 20 * time.Millisecond; ; wait *= 2 {
+		_, err := p.Up(ctx)
+		if err == nil || wait > time.Second {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
 }
 
 // OpenToRead opens an existing database without changing it.

@@ -424,3 +424,25 @@ func TestReadWhileWritten(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Two programs may come first at once.
+func TestOpenAtOnce(t *testing.T) {
+	for range 10 {
+		dir := t.TempDir()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				s, err := store.Open(context.Background(), dir)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Remember(context.Background(), grant("a", "ls", consent.Always)); err != nil {
+					t.Error(err)
+				}
+				s.Close()
+			})
+		}
+		wg.Wait()
+	}
+}

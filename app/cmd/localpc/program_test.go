@@ -148,7 +148,7 @@ func foot(card *apptest.Area) (image.Rectangle, error) {
 	if !ok {
 		return r, fmt.Errorf("the card has gone")
 	}
-	r.Min.Y = r.Max.Y - 110
+	r.Min.Y = r.Max.Y - 70
 	return r, nil
 }
 

@@ -126,7 +126,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	// Activity lets the same run once, and only once.
 	never := s.start("run", map[string]any{"cmd": "echo never-answered"})
 	p.card("echo never-answered")
-	never.failed(65*time.Second, "nobody")
+	never.failed(65*time.Second, "Nobody answered")
 	p.noCard()
 	d.ClickTray("Activity")
 	d.WaitWindow(20*time.Second, "Activity")
