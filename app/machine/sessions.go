@@ -198,13 +198,9 @@ func (ss *sessions) open(p *wire.SessionOpen, g consent.Grant) (capabilities.Res
 	if err != nil {
 		return capabilities.Result{}, err
 	}
-	fi, err := os.Stat(folder)
+	id, err := capabilities.FolderID(folder)
 	if err != nil {
 		return capabilities.Result{}, folderError(folder, err)
-	}
-	id, ok := capabilities.FileIDOf(fi)
-	if !ok {
-		return capabilities.Result{}, wire.Errorf(wire.CodeForbidden, "This computer can't tell the folder %s apart from others, so it can't be lent.", folder)
 	}
 	own := filepath.Join(ss.m.o.Paths.Sessions(), g.Request())
 	for _, d := range []string{own, filepath.Join(own, "tmp"), filepath.Join(own, "cache")} {

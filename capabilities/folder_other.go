@@ -1,0 +1,21 @@
+//go:build !linux
+
+package capabilities
+
+import (
+	"fmt"
+	"os"
+)
+
+// FolderID reads the identity of what is at path, links followed.
+func FolderID(path string) (FileID, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return FileID{}, err
+	}
+	id, ok := FileIDOf(fi)
+	if !ok {
+		return FileID{}, fmt.Errorf("this system gives %s no identity", path)
+	}
+	return id, nil
+}
