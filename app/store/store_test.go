@@ -351,14 +351,14 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// Ten thousand entries are verified within seconds.
+// Thousands of entries are verified within seconds.
 func TestLongRecord(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	var chain oneByOne
 	l, err := record.Open(t.Context(), record.Options{Rows: &chain, Key: signing, Kept: true})
 	must(t, err)
-	for i := range 10_000 {
+	for i := range 5_000 {
 		must(t, l.Decided(t.Context(), consent.Request{ID: fmt.Sprint("r", i), Title: "Run npm test", Exact: "npm test"}, consent.Decision{Outcome: consent.Allowed, By: "mode"}))
 	}
 	tx, err := raw(t, dir).Begin()
@@ -372,10 +372,10 @@ func TestLongRecord(t *testing.T) {
 	must(t, insert.Close())
 	must(t, tx.Commit())
 	begin := time.Now()
-	if rep := verify(t, s); !rep.OK || rep.Entries != 10_001 {
+	if rep := verify(t, s); !rep.OK || rep.Entries != 5_001 {
 		t.Errorf("%+v", rep)
 	}
-	if took := time.Since(begin); took > 30*time.Second {
+	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("verifying took %v", took)
 	}
 }
@@ -427,7 +427,7 @@ func TestReadWhileWritten(t *testing.T) {
 
 // Two programs may come first at once.
 func TestOpenAtOnce(t *testing.T) {
-	for range 10 {
+	for range 3 {
 		dir := t.TempDir()
 		var wg sync.WaitGroup
 		for range 4 {
