@@ -27,6 +27,7 @@ type parts struct {
 	failRecord, failRead, failRemember error
 	stored                             []consent.Stored
 	used                               []string
+	onRecord                           func()
 	now                                time.Time
 }
 
@@ -57,6 +58,9 @@ func (p *parts) Decided(ctx context.Context, _ consent.Request, d consent.Decisi
 		return ctx.Err() // as a database does
 	}
 	p.recorded = append(p.recorded, d)
+	if p.onRecord != nil {
+		p.onRecord()
+	}
 	return nil
 }
 
@@ -68,8 +72,11 @@ func (p *parts) Remembered(ctx context.Context, _, _ string) ([]consent.Stored, 
 	return p.stored, p.failRead
 }
 
-func (p *parts) Remember(_ context.Context, s consent.Stored) error {
+func (p *parts) Remember(ctx context.Context, s consent.Stored) error {
 	p.note("remember")
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failRemember != nil {
@@ -275,6 +282,17 @@ func TestRequestThatEnds(t *testing.T) {
 		gone(t, p, g, err, cause)
 		if len(p.stored) != 0 {
 			t.Error("a permission was remembered for a request that had gone")
+		}
+	})
+	t.Run("just after it was recorded", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		p := &parts{prompt: says(yes(consent.Always, consent.Contained)), onRecord: func() { cancel(cause) }}
+		if _, err := newGate(p).Authorize(ctx, command()); err != nil {
+			t.Fatal(err)
+		}
+		// It is recorded as allowed always, so that is what holds.
+		if len(p.stored) != 1 || len(p.recorded) != 1 {
+			t.Errorf("stored %+v, recorded %+v", p.stored, p.recorded)
 		}
 	})
 	t.Run("before it began", func(t *testing.T) {

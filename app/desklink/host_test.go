@@ -79,6 +79,10 @@ func fakeDesktop(manner string) {
 		case d.Card != nil && manner == "endless":
 			os.Stdout.WriteString(strings.Repeat("x", desklink.MaxLine+1) + "\n")
 			time.Sleep(time.Minute)
+		case d.Card != nil && manner == "earless": // its other side is
+			os.Stdin.Close()
+			send(desklink.Up{Shown: &desklink.CardRef{ID: d.Card.Request.ID}})
+			time.Sleep(time.Minute)
 		case d.Card != nil:
 			send(desklink.Up{Shown: &desklink.CardRef{ID: d.Card.Request.ID}})
 			if strings.HasPrefix(d.Card.Request.ID, "allow") {
@@ -283,6 +287,17 @@ func TestFallenSilent(t *testing.T) {
 			gone(t, pid)
 		})
 	}
+}
+
+// One that can't be told anything any more would leave its card on the screen.
+func TestFallenDeaf(t *testing.T) {
+	h, e := newHost(t, "earless", 0)
+	present(t, h, "a")
+	e.want("shown a")
+	pid := h.PID()
+	h.Withdraw("a")
+	e.want("lost")
+	gone(t, pid)
 }
 
 func TestUnreadableLines(t *testing.T) {
