@@ -46,6 +46,20 @@ func TestShownIsWhatRuns(t *testing.T) {
 	if r.out != "a b|$HOME|*|" {
 		t.Errorf("arguments arrive as %q", r.out)
 	}
+	// Only the system's bash is left out of what is shown: a rule for its text
+	// must not cover another program of that name.
+	for _, cmd := range []string{"./bash", "/home/user/bash", ses.Folder + "/bash", "sub/bash", "/usr/bin/../bin/bash"} {
+		p := &wire.ProcessStart{SessionID: ses.ID, Cmd: cmd, Args: []string{"-l", "-c", "echo hi"}}
+		if d := describe(t, s, ses, p); d.Exact != cmd+" -l -c 'echo hi'" || d.Rule.Exact != d.Exact {
+			t.Errorf("%s is shown as %q, its rule is %q", cmd, d.Exact, d.Rule.Exact)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(ses.Folder, "bash"), []byte("#!/bin/sh\necho mine: \"$@\""), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r := do(t, s, ses, contained, &wire.ProcessStart{SessionID: ses.ID, Cmd: "./bash", Args: []string{"-c", "echo hi"}}); r.out != "mine: -c echo hi\n" {
+		t.Errorf("./bash ran as %q", r.out)
+	}
 	// openclaw#23276: the rule is the whole text, not the shell.
 	if d := describe(t, s, ses, bash(ses, "npm test")); d.Rule.Exact != "npm test" || !slices.ContainsFunc(d.Details, func(l string) bool { return strings.Contains(l, "package.json") }) {
 		t.Errorf("rule %+v, details %q", d.Rule, d.Details)

@@ -69,11 +69,15 @@ func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.Pr
 	return pl, nil
 }
 
+// systemBash are the names of the system's own bash. A program of that name
+// somewhere else, in the session's folder say, is whatever its maker wanted.
+var systemBash = map[string]bool{"bash": true, "/bin/bash": true, "/usr/bin/bash": true}
+
 // command returns what is started and what is shown. Bash reads no start-up
 // files; what the E2B SDK sends, bash -l -c TEXT, is shown as TEXT.
 func command(p *wire.ProcessStart) (argv []string, exact string) {
 	exact = quoteAll(append([]string{p.Cmd}, p.Args...))
-	if path.Base(p.Cmd) != "bash" {
+	if !systemBash[p.Cmd] {
 		return append([]string{p.Cmd}, p.Args...), exact
 	}
 	argv = []string{p.Cmd, "--noprofile", "--norc"}
