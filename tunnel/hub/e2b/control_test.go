@@ -30,6 +30,7 @@ func TestSDKSandboxLife(t *testing.T) {
 		Output                                 string
 		Killed, Again, StaticAgain             bool
 		InfoAfter, ConnectAfter, RunAfter, TTL *failure
+		ReadAfter, WriteAfter                  *failure
 	}
 	s.js(t, `
 const s = await Sandbox.create({ metadata: { folder: '~/Photos', title: 'Sort my photos', agent: 'sorter' }, envs: { COLOUR: 'green' } })
@@ -46,6 +47,7 @@ r.gone = await s.isRunning()
 r.infoAfter = await failure(s.getInfo())
 r.connectAfter = await failure(Sandbox.connect(s.sandboxId))
 r.runAfter = await failure(s.commands.run('true'))
+r.readAfter = await failure(s.files.read('x')); r.writeAfter = await failure(s.files.write('x', 'y'))
 out(r)
 `, &got)
 	if i := got.Info; i.SandboxID != got.ID || i.TemplateID != "base" || i.EnvdVersion != "0.4.0" || i.State != "running" || i.Metadata["title"] != "Sort my photos" {
@@ -70,6 +72,8 @@ out(r)
 	got.InfoAfter.is(t, "getInfo of a killed sandbox", "SandboxNotFoundError")
 	got.ConnectAfter.is(t, "connect to a killed sandbox", "SandboxNotFoundError")
 	got.RunAfter.is(t, "run in a killed sandbox", "SandboxNotFoundError")
+	got.ReadAfter.is(t, "read in a killed sandbox", "TimeoutError", "not running any more")
+	got.WriteAfter.is(t, "write in a killed sandbox", "TimeoutError", "not running any more")
 	got.TTL.is(t, "a negative timeout", "SandboxError", "The timeout must be")
 	if open := s.Sessions(); len(open) != 0 {
 		t.Errorf("still open on the machine: %v", open)

@@ -296,8 +296,8 @@ func TestSandboxDoors(t *testing.T) {
 		for _, path := range []string{"/files?path=x", "/files?path=x&signature=v1_x", "/health", "/", "/init", "/process.Process/List"} {
 			bad := h.Clone()
 			change(bad)
-			if r := get(t, s.URL+"/sbx"+path, bad); r.status != 401 {
-				t.Errorf("%s, %s: %d", name, path, r.status)
+			if r := get(t, s.URL+"/sbx"+path, bad); r.status != 401 || !strings.Contains(r.body, `"code":401`) {
+				t.Errorf("%s, %s: %d %s", name, path, r.status, r.body)
 			}
 		}
 	}

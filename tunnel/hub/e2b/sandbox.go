@@ -94,12 +94,17 @@ func (f *Face) Sandbox() http.Handler {
 	})
 }
 
+// isRPC tells whether a call wants its error in the form of the RPC library,
+// which takes every GET for one of its own.
+func isRPC(r *http.Request) bool {
+	return r.Method != http.MethodGet && connect.NewErrorWriter().IsSupported(r)
+}
+
 // notRunning says that the sandbox has ended in the way that the SDKs know.
 func (f *Face) notRunning(w http.ResponseWriter, r *http.Request) {
 	const text = "The sandbox is not running any more."
-	errs := connect.NewErrorWriter()
-	if errs.IsSupported(r) {
-		_ = errs.Write(w, r, connect.NewError(connect.CodeUnavailable, sentence(text)))
+	if isRPC(r) {
+		_ = connect.NewErrorWriter().Write(w, r, connect.NewError(connect.CodeUnavailable, sentence(text)))
 		return
 	}
 	writeError(w, http.StatusBadGateway, text)
@@ -130,8 +135,8 @@ func (f *Face) admit(w http.ResponseWriter, r *http.Request, c *call, id string)
 		return false
 	}
 	const text = "The access token of a sandbox, or a good signature, is needed."
-	if errs := connect.NewErrorWriter(); errs.IsSupported(r) {
-		_ = errs.Write(w, r, connect.NewError(connect.CodeUnauthenticated, sentence(text)))
+	if isRPC(r) {
+		_ = connect.NewErrorWriter().Write(w, r, connect.NewError(connect.CodeUnauthenticated, sentence(text)))
 	} else {
 		writeError(w, http.StatusUnauthorized, text)
 	}
