@@ -40,6 +40,12 @@ func (a *Area) Words() []Word {
 	return a.read(0)
 }
 
+// Closely reads all words as the most thorough look does.
+func (a *Area) Closely() []Word {
+	a.d.t.Helper()
+	return a.read(looks - 1)
+}
+
 // Text is everything written in the area, one line for each line seen.
 func (a *Area) Text() string {
 	a.d.t.Helper()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"localpc/app/snapshot"
@@ -197,28 +198,83 @@ func pathAt(line string) int {
 }
 
 // Terminal shows cards where the program itself was started, and takes the
-// answers from there: the machine's surface where there is no display.
+// answers from there: the machine's surface where there is no display. A
+// terminal that is held (Ctrl-S) holds only its own goroutines.
 type Terminal struct {
 	out    io.Writer
+	shown  func(id string)
 	answer func(id string, a consent.Answer) error
+	wake   chan struct{} // holds one: there is something to write, or the end
+	done   chan struct{} // closed when the writer has ended
 
 	mu     sync.Mutex
-	card   *Card  // guarded by mu; nil: none is open
-	digits string // guarded by mu
+	card   *Card    // guarded by mu; nil: none is open
+	digits string   // guarded by mu
+	queue  []string // to write; guarded by mu
+	asked  string   // the card whose text is the last of queue; guarded by mu
+	closed bool     // guarded by mu
 }
 
-// NewTerminal makes a Terminal. answer is called without locks.
-func NewTerminal(out io.Writer, answer func(string, consent.Answer) error) *Terminal {
-	return &Terminal{out: out, answer: answer}
+// NewTerminal makes a Terminal; Close ends it. shown and answer are called
+// without locks.
+func NewTerminal(out io.Writer, shown func(id string), answer func(string, consent.Answer) error) *Terminal {
+	t := &Terminal{out: out, shown: shown, answer: answer, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go t.write()
+	return t
 }
 
-// Present writes a card.
+// Close ends the writer, which is not waited for longer than a held terminal
+// lets it write.
+func (t *Terminal) Close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.kick()
+	select {
+	case <-t.done:
+	case <-time.After(time.Second):
+	}
+}
+
+func (t *Terminal) kick() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write is the goroutine of everything that is written.
+func (t *Terminal) write() {
+	defer close(t.done)
+	for range t.wake {
+		t.mu.Lock()
+		text, asked, closed := strings.Join(t.queue, ""), t.asked, t.closed
+		t.queue, t.asked = nil, ""
+		t.mu.Unlock()
+		if _, err := io.WriteString(t.out, text); err == nil && asked != "" {
+			t.shown(asked)
+		}
+		if closed {
+			return
+		}
+	}
+}
+
+// say queues text. Called with mu held.
+func (t *Terminal) say(text string) {
+	t.queue = append(t.queue, text)
+	t.kick()
+}
+
+// Present writes a card; shown is told when it has been written.
 func (t *Terminal) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.card, t.digits = &Card{r, info}, Digits()
-	WriteCard(t.out, *t.card, t.digits)
-	return true, nil
+	t.card, t.digits, t.asked = &Card{r, info}, Digits(), r.ID
+	var b strings.Builder
+	WriteCard(&b, *t.card, t.digits)
+	t.say(b.String())
+	return false, nil
 }
 
 // Withdraw says that a card is gone.
@@ -226,8 +282,8 @@ func (t *Terminal) Withdraw(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.card != nil && t.card.Request.ID == id {
-		t.card = nil
-		fmt.Fprint(t.out, "\nThis question is closed.\n")
+		t.card, t.asked = nil, ""
+		t.say("\nThis question is closed.\n")
 	}
 }
 
@@ -252,7 +308,9 @@ func (t *Terminal) Read(in io.Reader) {
 			}
 		}
 		if complaint != "" {
-			fmt.Fprintf(t.out, "%s\n> ", complaint)
+			t.mu.Lock()
+			t.say(complaint + "\n> ")
+			t.mu.Unlock()
 		}
 	}
 }

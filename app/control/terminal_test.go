@@ -213,7 +213,8 @@ func (s *screen) String() string {
 func TestTerminal(t *testing.T) {
 	var out screen
 	answers := make(chan string, 10)
-	term := control.NewTerminal(&out, func(id string, a consent.Answer) error {
+	shown := make(chan string, 10)
+	term := control.NewTerminal(&out, func(id string) { shown <- id }, func(id string, a consent.Answer) error {
 		if id == "gone" {
 			return errors.New("this question is not open any more")
 		}
@@ -248,10 +249,17 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 	typed("42\nd\n") // before any card: nothing
-	shown, err := term.Present(runCard().Request, snapshot.CardInfo{})
-	if !shown || err != nil {
-		t.Fatalf("%v, %v", shown, err)
+	present := func(r consent.Request) {
+		t.Helper()
+		if at, err := term.Present(r, snapshot.CardInfo{}); at || err != nil {
+			t.Fatalf("%v, %v", at, err)
+		}
+		// Shown is what has been written, and only that.
+		if id := <-shown; id != r.ID || !strings.Contains(out.String(), "Type  ") {
+			t.Fatalf("%q is shown", id)
+		}
 	}
+	present(runCard().Request)
 	typed("\n\n") // plain Enter allows nothing
 	typed(strings.Repeat("x", 200_000) + "\n")
 	typed("y\n" + digits() + "\n")
@@ -264,12 +272,12 @@ func TestTerminal(t *testing.T) {
 	typed(digits() + "\n") // after it has closed: nothing
 	second := runCard().Request
 	second.ID = "gone"
-	term.Present(second, snapshot.CardInfo{})
+	present(second)
 	typed("d\n")
 	seen("this question is not open any more")
 	third := runCard().Request
 	third.ID = "r3"
-	term.Present(third, snapshot.CardInfo{})
+	present(third)
 	typed("d s\n")
 	if got := <-answers; got != "r3 declined" {
 		t.Errorf("answered %q", got)
@@ -277,9 +285,29 @@ func TestTerminal(t *testing.T) {
 	typed("d") // the terminal closes in the middle of a line
 	w.Close()
 	<-done
+	term.Close()
 	select {
 	case got := <-answers:
 		t.Errorf("answered %q besides", got)
 	default:
 	}
+}
+
+// held is a terminal that takes nothing, as after Ctrl-S.
+type held struct{ until chan struct{} }
+
+func (h held) Write(p []byte) (int, error) { <-h.until; return len(p), nil }
+
+func TestAHeldTerminalHoldsNothingElse(t *testing.T) {
+	out := held{make(chan struct{})}
+	term := control.NewTerminal(out, func(string) {}, func(string, consent.Answer) error { return nil })
+	for range 3 {
+		if _, err := term.Present(runCard().Request, snapshot.CardInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		term.Withdraw("r1")
+	}
+	term.Close()
+	close(out.until)
+	term.Close()
 }

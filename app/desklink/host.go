@@ -67,6 +67,7 @@ type process struct {
 	windows int
 	idle    *time.Timer
 	ending  *time.Timer // kills it; nil while it may stay
+	said    []byte      // the end of what it printed
 	leaving bool        // told to quit: its end is no loss
 	done    chan struct{}
 }
@@ -202,7 +203,7 @@ func (h *Host) need() (*process, error) {
 	h.p = p
 	h.wg.Add(3)
 	go h.write(p)
-	go h.relay(errs)
+	go h.relay(p, errs)
 	go h.read(p, out)
 	return p, nil
 }
@@ -307,14 +308,26 @@ func (h *Host) write(p *process) {
 	}
 }
 
-// relay logs what localpc-desktop prints: the toolkit's own complaints.
-func (h *Host) relay(r io.Reader) {
+// lastWords is how much of what a process printed is kept for its end.
+const lastWords = 16 << 10
+
+// relay keeps the end of what localpc-desktop prints: the toolkit's own
+// complaints, which nobody needs unless it crashes.
+func (h *Host) relay(p *process, r io.Reader) {
 	defer h.wg.Done()
-	sc := bufio.NewScanner(r)
-	for sc.Scan() {
-		h.o.Log.Info("Desktop said", "line", sc.Text())
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := r.Read(buf)
+		h.mu.Lock()
+		p.said = append(p.said, buf[:n]...)
+		if over := len(p.said) - lastWords; over > 0 {
+			p.said = p.said[over:]
+		}
+		h.mu.Unlock()
+		if err != nil {
+			return
+		}
 	}
-	_, _ = io.Copy(io.Discard, r)
 }
 
 // read takes messages until the process has ended.
@@ -339,7 +352,7 @@ func (h *Host) read(p *process, out io.Reader) {
 	err := p.cmd.Wait()
 	close(p.done)
 	h.mu.Lock()
-	lost := !p.leaving
+	lost, said := !p.leaving, string(p.said)
 	p.ending.Stop()
 	if p.idle != nil {
 		p.idle.Stop()
@@ -349,7 +362,7 @@ func (h *Host) read(p *process, out io.Reader) {
 	}
 	h.mu.Unlock()
 	if lost {
-		h.o.Log.Warn("The desktop part ended by itself", "err", err)
+		h.o.Log.Warn("The desktop part ended by itself", "err", err, "said", said)
 		h.o.OnLost()
 	}
 }

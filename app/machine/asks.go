@@ -45,6 +45,7 @@ type Asks struct {
 
 type ask struct {
 	r       consent.Request
+	info    snapshot.CardInfo
 	turn    chan struct{} // closed when it is first in the queue
 	shown   chan struct{} // closed when a surface has drawn it
 	isShown bool
@@ -91,7 +92,7 @@ func (q *Asks) Head() (consent.Request, snapshot.CardInfo, bool) {
 }
 
 func (q *Asks) cardInfo(a *ask) snapshot.CardInfo {
-	info := q.info(a.r)
+	info := a.info
 	info.Waiting = len(q.queue) - 1
 	return info
 }
@@ -101,7 +102,8 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 	if left := r.Deadline.Sub(q.now()); left < leastToBegin {
 		return consent.Answer{}, consent.Refuse(consent.Undelivered, "There was too little time to ask the person (%d seconds): %s. They can choose \"Allow next time\" in Activity.", max(0, int(left.Seconds())), r.Title)
 	}
-	a := &ask{r: r, turn: make(chan struct{}), shown: make(chan struct{}), by: map[Surface]bool{}, done: make(chan result, 1)}
+	// What its card shows is looked up before the lock: it may read the disk.
+	a := &ask{r: r, info: q.info(r), turn: make(chan struct{}), shown: make(chan struct{}), by: map[Surface]bool{}, done: make(chan result, 1)}
 	q.mu.Lock()
 	n := 0
 	for _, other := range q.queue {

@@ -79,6 +79,19 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 			return snapshot.Reply{}, sentence(r.Problem)
 		}
 		return say("The record is whole."), nil
+	case snapshot.Revoke:
+		n, err := m.o.Store.Revoke(ctx, in.Text)
+		if err != nil {
+			m.log.Error("A grant could not be revoked", "err", err)
+			return snapshot.Reply{}, sentence("The permission could not be revoked; the log says why.")
+		}
+		if n == 0 && in.Text != "" {
+			return snapshot.Reply{}, sentence("There is no such permission; localpc grants lists them.")
+		}
+		if err := m.o.Record.Happened(ctx, "revoked", in.Text); err != nil {
+			m.log.Error("A revocation could not be recorded", "err", err)
+		}
+		return say(fmt.Sprintf("%d revoked.", n)), nil
 	case snapshot.ShowCard:
 		if h.RaiseCard != nil {
 			h.RaiseCard()
@@ -104,13 +117,17 @@ func say(s string) snapshot.Reply { return snapshot.Reply{Text: s} }
 // allowNext lets the payload of an unanswered entry run once. A session opens
 // asking for everything, in its first suggested folder.
 func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, error) {
-	r, err := m.journal.allowNext(entry)
+	r, err := m.journal.unanswered(entry)
 	if err != nil {
 		return snapshot.Reply{}, err
 	}
 	c := consent.Choice{Scope: consent.Once}
 	if r.Capability == consent.CapabilitySession {
-		c = consent.Choice{Scope: consent.Session, Mode: consent.ModeAsk, Folder: m.sessions.suggestions(r)[0]}
+		folders := m.sessions.suggestions(r)
+		if len(folders) == 0 {
+			return snapshot.Reply{}, sentence("There is no folder that could be lent. Start the program with --folder DIR.")
+		}
+		c = consent.Choice{Scope: consent.Session, Mode: consent.ModeAsk, Folder: folders[0]}
 	} else if r.Containable {
 		c.Contain = consent.Contained
 	} else if r.Action == "run" {
@@ -121,6 +138,7 @@ func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, 
 		return snapshot.Reply{}, sentence("This computer could not write its record, so nothing was allowed. Is the disk full?")
 	}
 	m.gate.AllowNext(r, c)
+	m.journal.allowedNext(entry)
 	m.changed()
 	return say("The same request runs once without asking within the next ten minutes."), nil
 }

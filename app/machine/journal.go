@@ -299,16 +299,24 @@ func (it *item) entry() snapshot.Entry {
 	return e
 }
 
-// allowNext lets the request of an entry run once without asking.
-func (j *journal) allowNext(id string) (consent.Request, error) {
+// unanswered is the request of an entry that may be allowed next time.
+func (j *journal) unanswered(id string) (consent.Request, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	it := j.byID[id]
 	if it == nil || it.req == nil || !it.e.CanAllowNext {
 		return consent.Request{}, sentence("This question can't be allowed any more; the program has to ask again.")
 	}
-	it.e.CanAllowNext, it.e.AllowedNext = false, true
 	return *it.req, nil
+}
+
+// allowedNext notes that the request of an entry is allowed next time.
+func (j *journal) allowedNext(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if it := j.byID[id]; it != nil {
+		it.e.CanAllowNext, it.e.AllowedNext = false, true
+	}
 }
 
 // detail is everything about one entry.

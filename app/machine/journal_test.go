@@ -215,15 +215,16 @@ func TestAllowNextIsOfferedOnce(t *testing.T) {
 	for outcome, ok := range map[consent.Outcome]bool{consent.Expired: true, consent.Undelivered: true, consent.Denied: false, consent.Cancelled: false} {
 		r := command("r-"+string(outcome), "ls")
 		m.journal.refused(r, outcome, "limit", "No.")
-		got, err := m.journal.allowNext(r.ID)
+		got, err := m.journal.unanswered(r.ID)
 		if (err == nil) != ok || ok && got.ID != r.ID {
 			t.Errorf("%s: %v", outcome, err)
 		}
-		if _, err := m.journal.allowNext(r.ID); err == nil {
+		m.journal.allowedNext(r.ID)
+		if _, err := m.journal.unanswered(r.ID); err == nil {
 			t.Errorf("%s: allowed twice", outcome)
 		}
 	}
-	if _, err := m.journal.allowNext("nothing"); err == nil {
+	if _, err := m.journal.unanswered("nothing"); err == nil {
 		t.Error("nothing is allowed")
 	}
 }

@@ -175,6 +175,7 @@ const (
 	GetDetail   IntentKind = "get-detail"  // Entry; the answer is a Detail
 	Find        IntentKind = "find"        // Text and Filter; the answer is Entries
 	VerifyAgain IntentKind = "verify"
+	Revoke      IntentKind = "revoke" // Text: a grant's id, "" for all of them
 	Quit        IntentKind = "quit"
 )
 

@@ -82,13 +82,14 @@ func TestACardIsAnsweredOnPurposeOnly(t *testing.T) {
 	}
 	p.noCard()
 
-	// The two digits on the card allow by keyboard.
+	// The two digits on the card allow by keyboard. Its clock goes on by itself.
 	run = s.start("run", map[string]any{"cmd": "touch digits"})
 	card = p.card("touch digits")
+	card.WaitText(10*time.Second, "Closes", "in", "0:46")
 	r, _ = card.Rect()
 	p.d.Click(r.Min.X+40, r.Min.Y+20)
 	time.Sleep(900 * time.Millisecond)
-	p.d.Type(digitsOn(t, card))
+	p.d.Type(p.digitsOn(card))
 	run.ok(20 * time.Second)
 	if !ran("digits") {
 		t.Error("the digits did not allow the command")
@@ -117,24 +118,31 @@ func TestACardIsAnsweredOnPurposeOnly(t *testing.T) {
 	}
 }
 
-// digitsOn reads the two digits that allow by keyboard.
-func digitsOn(t *testing.T, card *apptest.Area) string {
-	t.Helper()
-	for range 10 {
-		words := card.Words()
-		for i, w := range words {
-			if strings.EqualFold(strings.Trim(w.Text, ".,:"), "type") && i+1 < len(words) {
-				if s := strings.Trim(words[i+1].Text, ".,:"); len(s) == 2 {
-					if _, err := strconv.Atoi(s); err == nil {
-						return s
-					}
-				}
+// digitsOn reads the two digits that allow by keyboard: "or type 4 7".
+func (p *program) digitsOn(card *apptest.Area) string {
+	p.t.Helper()
+	var digits string
+	if !p.d.Until(10*time.Second, func() bool {
+		r, err := foot(card)
+		if err != nil {
+			return false
+		}
+		digits = ""
+		after := false
+		for _, w := range p.d.In(r).Closely() {
+			if strings.EqualFold(w.Text, "type") {
+				after = true
+				continue
+			}
+			if after && strings.Trim(w.Text, "0123456789") == "" {
+				digits += w.Text
 			}
 		}
-		time.Sleep(200 * time.Millisecond)
+		return len(digits) == 2
+	}) {
+		p.t.Fatalf("no digits on the card: %q", card.Text())
 	}
-	t.Fatalf("no digits on the card: %q", card.Text())
-	return ""
+	return digits
 }
 
 // Stop everything ends commands of both kinds with all their children, says

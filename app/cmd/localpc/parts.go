@@ -177,7 +177,8 @@ func (p *parts) begin(c *cli) {
 			p.show(snapshot.WindowPair)
 		}
 	case term.IsTerminal(int(os.Stdin.Fd())):
-		t := control.NewTerminal(c.out, p.machine.Asks().Answer)
+		t := control.NewTerminal(c.out, p.machine.Asks().Shown, p.machine.Asks().Answer)
+		p.closers = append(p.closers, t.Close)
 		p.machine.Asks().Add(t)
 		go t.Read(os.Stdin) // ends with the process: a read of a terminal can't be ended
 	}

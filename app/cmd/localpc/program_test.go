@@ -169,6 +169,16 @@ func (p *program) button(window *apptest.Area, words ...string) {
 	p.d.In(r).ClickText(words...)
 }
 
+// detailButton presses a button at the foot of Activity's detail.
+func (p *program) detailButton(words ...string) {
+	p.t.Helper()
+	r, ok := p.d.Window("Activity").Rect()
+	if !ok {
+		p.t.Fatal("Activity is not open")
+	}
+	p.d.In(image.Rect(r.Max.X-r.Dx()/3, r.Max.Y-120, r.Max.X, r.Max.Y-40)).ClickText(words...)
+}
+
 // pairByMouse goes through the Pair window, which the first start opens.
 func (p *program) pairByMouse() *apptest.Area {
 	p.t.Helper()

@@ -132,9 +132,9 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	d.WaitWindow(20*time.Second, "Activity")
 	activity := d.Window("Activity")
 	activity.ClickText("never-answered")
-	activity.WaitText(20*time.Second, "Allow", "next", "time")
+	activity.WaitText(20*time.Second, "No", "answer")
 	d.Screenshot("activity-expired")
-	activity.ClickText("Allow", "next", "time")
+	p.detailButton("Allow", "next", "time")
 	p.waitStatus(10*time.Second, "recorded", func(snapshot.Snapshot) bool {
 		return strings.Contains(p.must("record", "tail"), "allowed next time")
 	})
@@ -153,7 +153,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	activity.ClickText("sleep", "300")
 	activity.WaitText(20*time.Second, "started-now")
 	d.Screenshot("activity-running")
-	activity.ClickText("Stop", "this")
+	p.detailButton("Stop", "this")
 	long.failed(20*time.Second, "stopped")
 
 	if out := p.must("record", "verify"); !strings.Contains(out, "whole") {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"localpc/app/control"
+	"localpc/app/login"
+	"localpc/app/tray"
+	"localpc/capabilities/shell"
+	"localpc/consent"
+)
+
+// check is one line of doctor.
+type check struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	Say  string `json:"say"`
+}
+
+func doctor(c *cli, args []string) error {
+	if len(args) != 0 {
+		return usageError(fmt.Sprintf("doctor takes no %q", args[0]))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	list := []check{running(c), contained(ctx), keychainCheck(ctx)}
+	if hasDisplay() {
+		list = append(list, check{"display", true, "cards and windows can be shown"})
+		if tray.HostPresent(ctx) {
+			list = append(list, check{"tray", true, "the desktop shows tray icons"})
+		} else {
+			list = append(list, check{"tray", false, "this desktop shows no tray icons; a small window takes the icon's place"})
+		}
+	} else {
+		list = append(list, check{"display", false, "no display: questions are asked in the terminal where localpc was started"})
+	}
+	if c.json {
+		return printJSON(c, list)
+	}
+	for _, k := range list {
+		mark := "ok  "
+		if !k.OK {
+			mark = "!   "
+		}
+		fmt.Fprintf(c.out, "%s%-10s %s\n", mark, k.What, k.Say)
+	}
+	return nil
+}
+
+func running(c *cli) check {
+	cl, err := control.Dial(c.paths.Socket())
+	if err != nil {
+		return check{"program", false, "not running; start it with localpc"}
+	}
+	defer cl.Close()
+	resp, err := cl.Do(control.Request{Op: control.OpStatus})
+	if err != nil {
+		return check{"program", false, err.Error()}
+	}
+	return check{"program", true, consent.Visible(resp.Snapshot.Line, false)}
+}
+
+func contained(ctx context.Context) check {
+	exe, err := os.Executable()
+	if err != nil {
+		return check{"contain", false, err.Error()}
+	}
+	sh, err := shell.New(shell.Options{Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn")})
+	if err != nil {
+		return check{"contain", false, err.Error()}
+	}
+	defer sh.Close()
+	if why := sh.Probe(ctx); why != "" {
+		return check{"contain", false, why}
+	}
+	return check{"contain", true, "commands can run contained"}
+}
+
+func keychainCheck(ctx context.Context) check {
+	_, err := login.Keychain{Machine: "doctor"}.Get(ctx, "probe")
+	if err == nil || errors.Is(err, login.ErrMissing) {
+		return check{"keychain", true, "the keychain answers"}
+	}
+	return check{"keychain", false, "the keychain can't be used: unlock it, or install one (gnome-keyring, KWallet)"}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"localpc/app/login"
+	"localpc/app/settings"
+	"localpc/app/store"
+	"localpc/consent"
+	"localpc/consent/record"
+)
+
+// recordCommand verifies, exports or shows the end of the record.
+func recordCommand(c *cli, args []string) error {
+	ctx := context.Background()
+	const use = usageError("record takes verify, export FILE (- for standard output), or tail")
+	if len(args) == 0 {
+		return use
+	}
+	st, err := store.OpenToRead(c.paths.Data)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	switch {
+	case args[0] == "verify" && len(args) == 1:
+		return verify(ctx, c, st)
+	case args[0] == "export" && len(args) == 2 && args[1] == "-":
+		return record.Export(ctx, st, c.out)
+	case args[0] == "export" && len(args) == 2:
+		f, err := os.OpenFile(args[1], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		return errors.Join(record.Export(ctx, st, f), f.Close())
+	case args[0] == "tail" && len(args) == 1:
+		last, _, err := st.LastEntry(ctx, "")
+		if err != nil {
+			return err
+		}
+		return st.EachEntry(ctx, max(1, last.Seq-19), func(e consent.Entry) error {
+			if c.json {
+				return json.NewEncoder(c.out).Encode(e)
+			}
+			_, err := fmt.Fprintf(c.out, "%d  %s  %-8s  %s\n", e.Seq, when(e.Time), e.Kind, consent.Visible(entryWords(e), false))
+			return err
+		})
+	}
+	return use
+}
+
+// entryWords is one entry of the record in a few words.
+func entryWords(e consent.Entry) string {
+	switch e.Kind {
+	case record.KindDecision:
+		var d record.Decision
+		if json.Unmarshal(e.Body, &d) == nil {
+			return d.Request.Principal.Name + ": " + d.Request.Title + " · " + string(d.Decision.Outcome)
+		}
+	case record.KindOutcome:
+		var o record.Outcome
+		if json.Unmarshal(e.Body, &o) == nil {
+			return o.State + " · " + o.Result
+		}
+	case record.KindEvent:
+		var ev record.Event
+		if json.Unmarshal(e.Body, &ev) == nil {
+			return ev.What + " " + ev.Detail
+		}
+	}
+	return ""
+}
+
+func verify(ctx context.Context, c *cli, st *store.Store) error {
+	set, err := settings.Load(c.paths)
+	if err != nil {
+		return err
+	}
+	key, kerr := login.ReadRecordKey(ctx, login.Keychain{Machine: set.Get().MachineID})
+	report, err := record.Verify(ctx, st, key)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		err = printJSON(c, report)
+	} else if report.OK {
+		fmt.Fprintf(c.out, "The record is whole: %d entries since %s, head %.12s…\n", report.Entries, when(report.Since), report.Head)
+		if kerr != nil {
+			fmt.Fprintln(c.out, "Its key could not be compared with the keychain's, which can't be read here.")
+		}
+		if report.Unkept > 0 {
+			fmt.Fprintf(c.out, "%d parts of it were signed with a key that was kept in memory only.\n", report.Unkept)
+		}
+		if report.Others > 0 {
+			fmt.Fprintf(c.out, "%d parts of it were signed with a kept key that is not the keychain's now.\n", report.Others)
+		}
+	}
+	if err == nil && !report.OK {
+		err = errors.New(report.Problem)
+	}
+	return err
+}
