@@ -168,6 +168,10 @@ func sessionAnswer(line string, words []string, a consent.Answer, c Card) (conse
 			if filepath.IsAbs(w) {
 				// The path goes to the end of the line: it may hold spaces.
 				a.Choice.Folder = strings.TrimSpace(line[pathAt(line):])
+				// The machine takes no link: it may be a program's.
+				if real, err := filepath.EvalSymlinks(a.Choice.Folder); err == nil && real != filepath.Clean(a.Choice.Folder) {
+					return a, "That leads through a link to " + consent.Visible(real, false) + "; type that if you mean it."
+				}
 				if a.Choice.Mode == "" {
 					return a, "Say how, before the path: w, l or a."
 				}

@@ -26,6 +26,26 @@ func openCard() control.Card {
 		Info: snapshot.CardInfo{Folders: []string{"/work", "/home/me/My Photos"}}}
 }
 
+// A link may have been put there by the very program that asks.
+func TestAFolderBehindALinkIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(real, "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	card := Card{Request: consent.Request{Capability: consent.CapabilitySession}}
+	if _, complaint := ParseAnswer("42 w "+link, "42", card); !strings.Contains(complaint, real+";") {
+		t.Errorf("complaint %q", complaint)
+	}
+	if a, complaint := ParseAnswer("42 w "+real+"/", "42", card); complaint != "" || filepath.Clean(a.Choice.Folder) != real {
+		t.Errorf("%+v, complaint %q", a, complaint)
+	}
+}
+
 func TestParseAnswer(t *testing.T) {
 	plain, high, onlyFull, file, session := runCard(), runCard(), runCard(), runCard(), openCard()
 	high.Request.Risk, high.Request.Scopes = consent.RiskHigh, []consent.Scope{consent.Session}

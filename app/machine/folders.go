@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"localpc/app/snapshot"
+	"localpc/capabilities"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -124,7 +125,9 @@ func canonical(p string) string {
 }
 
 // prepare makes the folder that was chosen, where it is one of those this
-// program makes for new programs, and returns its canonical path.
+// program makes for new programs, and returns its path, which is canonical.
+// One that leads elsewhere through a link is refused: it was another folder
+// when it was shown or remembered, and a program may have put the link there.
 func (ss *sessions) prepare(folder string) (string, error) {
 	if folder == "" {
 		return "", wire.Errorf(wire.CodeInvalid, "No folder was chosen for the session.")
@@ -135,15 +138,61 @@ func (ss *sessions) prepare(folder string) (string, error) {
 			return "", folderError(folder, err)
 		}
 	}
-	return ss.lendable(folder)
+	real, err := ss.lendable(folder)
+	if err == nil && real != folder {
+		return "", wire.Errorf(wire.CodeChanged, "The folder %s is a link to another folder now, so no session was opened there. Choose a folder again.", folder)
+	}
+	return real, err
+}
+
+// identify tells which directory is at a canonical path. It goes down one
+// component at a time, so that a link put there meanwhile is found.
+func identify(folder string) (capabilities.FileID, error) {
+	dir, err := os.OpenRoot("/")
+	if err != nil {
+		return capabilities.FileID{}, folderError(folder, err)
+	}
+	defer func() { dir.Close() }()
+	for _, c := range strings.Split(strings.Trim(folder, "/"), "/") {
+		want, err := dir.Lstat(c)
+		if err != nil {
+			return capabilities.FileID{}, folderError(folder, err)
+		}
+		next, err := dir.OpenRoot(c)
+		if err != nil {
+			return capabilities.FileID{}, folderError(folder, err)
+		}
+		dir.Close()
+		dir = next
+		if got, err := dir.Stat("."); err != nil || !os.SameFile(got, want) {
+			return capabilities.FileID{}, wire.Errorf(wire.CodeChanged, "The folder %s was replaced at this moment, so no session was opened there.", folder)
+		}
+	}
+	fi, err := dir.Stat(".")
+	if err != nil {
+		return capabilities.FileID{}, folderError(folder, err)
+	}
+	id, ok := capabilities.FileIDOf(fi)
+	if !ok {
+		return capabilities.FileID{}, wire.Errorf(wire.CodeForbidden, "This computer can't tell the folder %s apart from others, so it can't be lent.", folder)
+	}
+	return id, nil
 }
 
 func (ss *sessions) madeHere(folder string) bool {
-	if first := ss.first(); first != "" && folder == first {
+	if first := ss.first(); first != "" && folder == canonical(first) {
 		return true
 	}
+	return filepath.Dir(folder) == madeIn()
+}
+
+// madeIn is where folders for new programs are made; "" without a home.
+func madeIn() string {
 	home := homes()
-	return len(home) > 0 && filepath.Dir(folder) == filepath.Join(home[0], newFolders)
+	if len(home) == 0 {
+		return ""
+	}
+	return canonical(filepath.Join(canonical(home[0]), newFolders))
 }
 
 // first is the folder that the person set.
@@ -154,7 +203,8 @@ func (ss *sessions) first() string {
 	return ss.m.o.Settings.Get().Folder
 }
 
-// suggestions are the folders on a session card, the first preselected.
+// suggestions are the folders on a session card, canonical, the first
+// preselected.
 func (ss *sessions) suggestions(r consent.Request) []string {
 	var out []string
 	add := func(f string) {
@@ -169,30 +219,31 @@ func (ss *sessions) suggestions(r consent.Request) []string {
 	}
 	for _, g := range slices.Backward(remembered) {
 		if g.Rule.Capability == consent.CapabilitySession && !g.Deny {
-			if _, err := ss.lendable(g.Rule.Folder); err == nil {
-				add(g.Rule.Folder)
+			if real, err := ss.lendable(g.Rule.Folder); err == nil && real == g.Rule.Folder {
+				add(real)
 			}
 		}
 	}
 	if first := ss.first(); first != "" && ss.forbidden(canonical(first)) == "" {
-		add(first)
+		add(canonical(first))
 	}
-	if home := homes(); len(home) > 0 {
-		add(filepath.Join(home[0], newFolders, folderName(r.Principal.Name)))
+	if dir := madeIn(); dir != "" {
+		add(canonical(filepath.Join(dir, folderName(r.Principal.Name))))
 	}
 	return out
 }
 
-// usable leaves out remembered session cards whose folder has gone or can't be
-// lent: their answer would fail each time, and the person never be asked.
+// usable leaves out remembered session cards whose folder has gone, can't be
+// lent or is a link by now: their answer would fail each time, and the person
+// never be asked.
 func (ss *sessions) usable(remembered []consent.Stored) []consent.Stored {
 	return slices.DeleteFunc(slices.Clone(remembered), func(g consent.Stored) bool {
 		if g.Rule.Capability != consent.CapabilitySession {
 			return false
 		}
-		_, err := ss.lendable(g.Rule.Folder)
+		real, err := ss.lendable(g.Rule.Folder)
 		willBeMade := wire.CodeOf(err) == wire.CodePathNotFound && ss.madeHere(g.Rule.Folder)
-		return err != nil && !willBeMade
+		return !willBeMade && (err != nil || real != g.Rule.Folder)
 	})
 }
 

@@ -85,7 +85,7 @@ func TestForbiddenFolders(t *testing.T) {
 		if wish := m.sessions.wish(folder); (wish != "") != ok {
 			t.Errorf("the wish %q becomes %q", folder, wish)
 		}
-		if _, err := m.sessions.prepare(folder); (err == nil) != ok {
+		if _, err := m.sessions.prepare(folder); (err == nil) != (ok && canonical(folder) == filepath.Clean(folder)) {
 			t.Errorf("%q is prepared: %v", folder, err)
 		}
 	}
@@ -191,6 +191,53 @@ func TestRememberedFolderThatHasGone(t *testing.T) {
 	stored[0].Rule.Folder = own // this one is made when it is needed
 	if v := decide(); v.Outcome != consent.Allowed {
 		t.Errorf("a folder of ours: %+v", v)
+	}
+}
+
+// A program that works in a folder can put a link in the place of one below
+// it: what was remembered, offered or set for the old one does not open what
+// the link leads to.
+func TestFolderReplacedByALink(t *testing.T) {
+	m := newMachine(t)
+	home := os.Getenv("HOME")
+	folder, private := filepath.Join(home, "project", "sub"), filepath.Join(home, "private")
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.Mkdir(private, 0o755))
+	stored := []consent.Stored{remembers(t, m, folder, time.Now())}
+	offered := m.sessions.suggestions(sessionRequest(""))
+	if offered[0] != folder {
+		t.Fatalf("%q suggested", offered)
+	}
+	want, err := identify(folder)
+	must(t, err)
+	must(t, os.Remove(folder))
+	must(t, os.Symlink(private, folder))
+
+	if v := (pausable{m, policy.Policy{}}).Decide(sessionRequest(""), stored, time.Now()); v.Outcome != "" {
+		t.Errorf("the remembered answer still holds: %+v", v)
+	}
+	if got := m.sessions.suggestions(sessionRequest("")); slices.Contains(got, folder) {
+		t.Errorf("%q suggested", got)
+	}
+	if got, err := m.sessions.prepare(folder); wire.CodeOf(err) != wire.CodeChanged {
+		t.Errorf("the link opens %q, %v", got, err)
+	}
+	if id, err := identify(folder); err == nil {
+		t.Errorf("the link is taken for a folder: %v", id)
+	}
+	must(t, os.Rename(filepath.Dir(folder), filepath.Join(home, "moved")))
+	must(t, os.Symlink(private, filepath.Dir(folder)))
+	must(t, os.Mkdir(filepath.Join(private, "sub"), 0o755))
+	if got, err := m.sessions.prepare(folder); wire.CodeOf(err) != wire.CodeChanged {
+		t.Errorf("a link above opens %q, %v", got, err)
+	}
+	if id, err := identify(folder); err == nil || id.Same(want) {
+		t.Errorf("a folder below a link is taken for the one before: %v", id)
+	}
+	// Where the person's own settings name a link, the card shows where it leads.
+	m.o.Folder = filepath.Dir(folder)
+	if got := m.sessions.suggestions(sessionRequest("")); got[0] != private {
+		t.Errorf("%q suggested", got)
 	}
 }
 

@@ -117,6 +117,10 @@ func (b *sessionBody) pick() {
 		b.picking = false
 		if folder != "" {
 			b.folder = folder
+			// The home may be reached through a link; the machine takes none.
+			if real, err := filepath.EvalSymlinks(folder); err == nil {
+				b.folder = real
+			}
 		}
 		b.o.build()
 		b.o.changed()

@@ -171,6 +171,7 @@ func describeSignal(p *wire.ProcessSignal) capabilities.Description {
 		Action: "signal", Title: "Stop a process that the session started",
 		Sentence: "%s wants to stop a process that its session started.",
 		Exact:    "kill -" + p.Signal[len("SIG"):] + " " + itoa(p.PID),
+		Effects:  []consent.Effect{{Kind: consent.EffectOwn, Text: "stops a process of its own session", Own: true}},
 		Risk:     consent.RiskLow, Payload: signalled{p.PID, p.Signal},
 	}
 }

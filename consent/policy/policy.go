@@ -156,10 +156,6 @@ func mode(r consent.Request) consent.Verdict {
 		}
 		return consent.Verdict{}
 	}
-	if r.Capability == "shell" && r.Action == "signal" && len(r.Effects) == 0 {
-		// It ends only what the session itself started, which the executor sees to.
-		return allow("")
-	}
 	switch r.Mode {
 	case consent.ModeLook:
 		if only(r.Effects, consent.EffectRead) {

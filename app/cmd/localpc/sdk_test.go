@@ -24,6 +24,7 @@ type sdk struct {
 	t   *testing.T
 	in  io.WriteCloser
 	env []string
+	cmd *exec.Cmd
 	mu  sync.Mutex
 	n   int
 	all map[int]*reply
@@ -67,7 +68,7 @@ func newSDK(t *testing.T, env []string) *sdk {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &sdk{t: t, in: in, env: env, all: map[int]*reply{}}
+	s := &sdk{t: t, in: in, env: env, cmd: cmd, all: map[int]*reply{}}
 	read := make(chan struct{})
 	go func() { defer close(read); s.read(out) }()
 	t.Cleanup(func() {
@@ -78,6 +79,9 @@ func newSDK(t *testing.T, env []string) *sdk {
 	})
 	return s
 }
+
+// kill ends the program in the middle of whatever it does.
+func (s *sdk) kill() { _ = s.cmd.Process.Kill() }
 
 func (s *sdk) read(out io.Reader) {
 	sc := bufio.NewScanner(out)
