@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -37,11 +39,11 @@ func TestAFolderBehindALinkIsNamed(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)
 	}
-	card := Card{Request: consent.Request{Capability: consent.CapabilitySession}}
-	if _, complaint := ParseAnswer("42 w "+link, "42", card); !strings.Contains(complaint, real+";") {
+	card := control.Card{Request: consent.Request{Capability: consent.CapabilitySession}}
+	if _, complaint := control.ParseAnswer("42 w "+link, "42", card); !strings.Contains(complaint, real+";") {
 		t.Errorf("complaint %q", complaint)
 	}
-	if a, complaint := ParseAnswer("42 w "+real+"/", "42", card); complaint != "" || filepath.Clean(a.Choice.Folder) != real {
+	if a, complaint := control.ParseAnswer("42 w "+real+"/", "42", card); complaint != "" || filepath.Clean(a.Choice.Folder) != real {
 		t.Errorf("%+v, complaint %q", a, complaint)
 	}
 }
