@@ -182,7 +182,7 @@ func (s *Server) answer(r Request) Response {
 }
 
 // ErrNotRunning means that nobody listens on the socket.
-var ErrNotRunning = errors.New("Local PC Executor is not running")
+var ErrNotRunning = errors.New("the program is not running; start it with localpc")
 
 // Client is one connection to the running program.
 type Client struct {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -227,7 +226,7 @@ func TestTopLevelEntries(t *testing.T) {
 	}
 	for _, e := range entries {
 		if !slices.Contains(allowed, filepath.Base(e)) {
-			t.Error(fmt.Sprintf("the top level has %s, which is not part of the layout", filepath.Base(e)))
+			t.Errorf("the top level has %s, which is not part of the layout", filepath.Base(e))
 		}
 	}
 }

@@ -123,7 +123,7 @@ func raise(c *cli) error {
 	}
 	defer cl.Close()
 	if _, err := cl.Intend(snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity}); err != nil {
-		return fmt.Errorf("Local PC Executor runs already; its window can't be raised: %w", err)
+		return fmt.Errorf("it runs already, and its window can't be raised: %w", err)
 	}
 	fmt.Fprintln(c.out, "Local PC Executor runs already; its window was raised.")
 	return nil

@@ -152,6 +152,9 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	p.waitStatus(20*time.Second, "working", func(s snapshot.Snapshot) bool { return s.State == snapshot.Working })
 	activity.ClickText("sleep", "300")
 	activity.WaitText(20*time.Second, "started-now")
+	if out := long.streamed(); out != "started-now\n" {
+		t.Errorf("the program has been sent %q while its command runs", out)
+	}
 	d.Screenshot("activity-running")
 	p.detailButton("Stop", "this")
 	long.failed(20*time.Second, "stopped")
