@@ -13,10 +13,12 @@ import (
 	"time"
 )
 
-// Outputs are kept this long, and this much of them.
+// Outputs are kept this long, and this much of them. They are looked through
+// at each start, and whenever that many bytes have been added.
 const (
 	KeepOutputs    = 30 * 24 * time.Hour
 	MaxOutputBytes = 512 << 20
+	pruneEvery     = 32 << 20
 )
 
 // KeepOutput keeps b as a file named by its SHA-256 and returns that name.
@@ -42,6 +44,9 @@ func (s *Store) KeepOutput(b []byte) (string, error) {
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return "", fmt.Errorf("keep output: %w", err)
+	}
+	if s.grown.Add(int64(len(b))) >= pruneEvery {
+		_ = s.Prune(time.Now()) // this output is kept; the next time, or the next start, tries again
 	}
 	return name, nil
 }
@@ -70,6 +75,7 @@ func (s *Store) outputPath(name string) string { return filepath.Join(s.dir, "ou
 // Prune lets old outputs go, and the oldest beyond the size limit. The record
 // keeps their hashes.
 func (s *Store) Prune(now time.Time) error {
+	s.grown.Store(0)
 	entries, err := os.ReadDir(filepath.Join(s.dir, "outputs"))
 	if err != nil {
 		return fmt.Errorf("prune outputs: %w", err)

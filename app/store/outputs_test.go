@@ -90,6 +90,15 @@ func TestPrune(t *testing.T) {
 	if there(oldest) || there(tiny) || there(fresh) {
 		t.Error("the oldest beyond the limit are still there")
 	}
+	// A run that goes on for long keeps the limit too.
+	beyond := keep(third, 2*time.Hour)
+	for i := range 33 {
+		_, err := s.KeepOutput(bytes.Repeat([]byte{byte(i)}, 1<<20))
+		must(t, err)
+	}
+	if there(beyond) || !there(newest) {
+		t.Error("the limit does not hold while the program runs")
+	}
 	// One used again is new again.
 	name, err := s.KeepOutput([]byte("again"))
 	must(t, err)

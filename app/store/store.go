@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -30,6 +31,8 @@ type Store struct {
 	// writing is held for each write: SQLite lets one in at a time, and makes
 	// the others sleep, where a mutex wakes them.
 	writing sync.Mutex
+	// grown counts the bytes of outputs kept since they were last pruned.
+	grown atomic.Int64
 }
 
 // exec writes.
