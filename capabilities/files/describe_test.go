@@ -188,6 +188,21 @@ func TestCards(t *testing.T) {
 	if q.Sentence != "Claude wants to create 100%s %d.txt (0 bytes)" {
 		t.Errorf("%q", q.Sentence)
 	}
+	// A name looks like nothing but a name.
+	q, _ = claude(r.writeCall("safe.txt\n\nDear all,", "rm -rf"))
+	if q.Exact != `safe.txt\n\nDear all,`+"\n\nrm -rf" {
+		t.Errorf("%q", q.Exact)
+	}
+	for _, name := range []string{"a", "a → b"} {
+		r.put(name, "x")
+	}
+	q, _ = claude(r.moveCall("a → b", "c"))
+	if p, _ := claude(r.moveCall("a", "b → c")); p.Rule == q.Rule || q.Rule.Exact != `"a → b" → c` {
+		t.Errorf("one rule for two moves: %q, %q", p.Rule.Exact, q.Rule.Exact)
+	}
+	if q, _ = claude(r.moveCall("a", "c")); q.Rule.Exact != "a → c" {
+		t.Errorf("%q", q.Rule.Exact)
+	}
 	long := strings.Repeat("a", 100) + "/" + strings.Repeat("b", 50)
 	q, _ = claude(r.writeCall(long, ""))
 	if !strings.HasPrefix(q.Title, "Write …") || len(q.Title) > 80 || !strings.HasPrefix(q.Exact, long) {

@@ -65,7 +65,7 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 		effects, risk = append(effects, runsElsewhere(o.names)), consent.RiskHigh
 	}
 	d := changes("move", "Move "+named(src)+" to "+named(dst), fmt.Sprintf("%%s wants to move %s to %s", named(src), named(dst)),
-		exact(from, src)+"\nto\n"+exact(to, dst), src.key()+" → "+dst.key(), risk)
+		exact(from, src)+"\nto\n"+exact(to, dst), moveRule(src, dst), risk)
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst}
 	print := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00", src.key(), src.node.which(), dst.print(), linked)

@@ -64,12 +64,25 @@ func named(p place) string {
 }
 
 // exact is the text of a card for a name: as it was asked for, and where it
-// leads when that is somewhere else.
+// leads when that is somewhere else. A line break in a name is written as an
+// escape, so that no name looks like more of the card.
 func exact(a asked, p place) string {
 	if strings.TrimSuffix(a.reply(p), "/") == a.in(p.base, p.rel) {
-		return a.text
+		return shown(a.text)
 	}
-	return fmt.Sprintf("%s\nwhich leads to %s", a.text, a.in(p.base, p.rel))
+	return fmt.Sprintf("%s\nwhich leads to %s", shown(a.text), shown(a.in(p.base, p.rel)))
+}
+
+// moveRule is what a rule for a move is about. A name that could be taken for
+// the two names of another move is quoted.
+func moveRule(src, dst place) string {
+	key := func(p place) string {
+		if k := p.key(); strings.ContainsAny(k, `→"`) {
+			return strconv.Quote(k)
+		}
+		return p.key()
+	}
+	return key(src) + " → " + key(dst)
 }
 
 // head is the beginning of an upload where it is text, for the card.
