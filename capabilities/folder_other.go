@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// FolderID reads the identity of what is at path, links followed.
+// FolderID reads the identity of the directory at path, which is canonical.
 func FolderID(path string) (FileID, error) {
-	fi, err := os.Stat(path)
+	fi, err := os.Lstat(path)
 	if err != nil {
 		return FileID{}, err
 	}

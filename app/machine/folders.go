@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"localpc/app/snapshot"
-	"localpc/capabilities"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -143,40 +142,6 @@ func (ss *sessions) prepare(folder string) (string, error) {
 		return "", wire.Errorf(wire.CodeChanged, "The folder %s is a link to another folder now, so no session was opened there. Choose a folder again.", folder)
 	}
 	return real, err
-}
-
-// identify tells which directory is at a canonical path. It goes down one
-// component at a time, so that a link put there meanwhile is found.
-func identify(folder string) (capabilities.FileID, error) {
-	dir, err := os.OpenRoot("/")
-	if err != nil {
-		return capabilities.FileID{}, folderError(folder, err)
-	}
-	defer func() { dir.Close() }()
-	for _, c := range strings.Split(strings.Trim(folder, "/"), "/") {
-		want, err := dir.Lstat(c)
-		if err != nil {
-			return capabilities.FileID{}, folderError(folder, err)
-		}
-		next, err := dir.OpenRoot(c)
-		if err != nil {
-			return capabilities.FileID{}, folderError(folder, err)
-		}
-		dir.Close()
-		dir = next
-		if got, err := dir.Stat("."); err != nil || !os.SameFile(got, want) {
-			return capabilities.FileID{}, wire.Errorf(wire.CodeChanged, "The folder %s was replaced at this moment, so no session was opened there.", folder)
-		}
-	}
-	fi, err := dir.Stat(".")
-	if err != nil {
-		return capabilities.FileID{}, folderError(folder, err)
-	}
-	id, ok := capabilities.FileIDOf(fi)
-	if !ok {
-		return capabilities.FileID{}, wire.Errorf(wire.CodeForbidden, "This computer can't tell the folder %s apart from others, so it can't be lent.", folder)
-	}
-	return id, nil
 }
 
 func (ss *sessions) madeHere(folder string) bool {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"localpc/app/settings"
+	"localpc/capabilities"
 	"localpc/consent"
 	"localpc/consent/policy"
 	"localpc/tunnel/wire"
@@ -208,7 +210,7 @@ func TestFolderReplacedByALink(t *testing.T) {
 	if offered[0] != folder {
 		t.Fatalf("%q suggested", offered)
 	}
-	want, err := identify(folder)
+	want, err := capabilities.FolderID(folder)
 	must(t, err)
 	must(t, os.Remove(folder))
 	must(t, os.Symlink(private, folder))
@@ -222,7 +224,7 @@ func TestFolderReplacedByALink(t *testing.T) {
 	if got, err := m.sessions.prepare(folder); wire.CodeOf(err) != wire.CodeChanged {
 		t.Errorf("the link opens %q, %v", got, err)
 	}
-	if id, err := identify(folder); err == nil {
+	if id, err := capabilities.FolderID(folder); err == nil {
 		t.Errorf("the link is taken for a folder: %v", id)
 	}
 	must(t, os.Rename(filepath.Dir(folder), filepath.Join(home, "moved")))
@@ -231,7 +233,7 @@ func TestFolderReplacedByALink(t *testing.T) {
 	if got, err := m.sessions.prepare(folder); wire.CodeOf(err) != wire.CodeChanged {
 		t.Errorf("a link above opens %q, %v", got, err)
 	}
-	if id, err := identify(folder); err == nil || id.Same(want) {
+	if id, err := capabilities.FolderID(folder); err == nil || id.Same(want) {
 		t.Errorf("a folder below a link is taken for the one before: %v", id)
 	}
 	// Where the person's own settings name a link, the card shows where it leads.
@@ -265,4 +267,44 @@ func TestFolderName(t *testing.T) {
 	if got := folderName(strings.Repeat("very long ", 40)); len(got) > 64 || !strings.HasPrefix(got, "very long very") {
 		t.Errorf("a long name becomes %q", got)
 	}
+}
+
+// A session whose request was ended meanwhile (Stop, Unpair, the end of the
+// connection) does not come to be, and leaves nothing.
+func TestSessionOfAnEndedRequest(t *testing.T) {
+	m := newMachine(t)
+	folder := filepath.Join(os.Getenv("HOME"), "project")
+	must(t, os.Mkdir(folder, 0o755))
+	open := func(ctx context.Context) error {
+		t.Helper()
+		g := granted(t, m, folder)
+		_, err := m.sessions.open(ctx, &wire.SessionOpen{SessionID: "s1", PrincipalID: "k1"}, g)
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stoppedBy("This computer was unpaired."))
+	if err := open(ctx); wire.CodeOf(err) != wire.CodeStopped || len(m.sessions.list()) != 0 {
+		t.Errorf("%v, and %d sessions are open", err, len(m.sessions.list()))
+	}
+	if left, err := os.ReadDir(m.o.Paths.Sessions()); err != nil || len(left) != 0 {
+		t.Errorf("%v is left behind, %v", left, err)
+	}
+	must(t, open(t.Context()))
+	if err := open(t.Context()); wire.CodeOf(err) != wire.CodeInvalid {
+		t.Errorf("a second session of the name opens: %v", err)
+	}
+	if left, err := os.ReadDir(m.o.Paths.Sessions()); err != nil || len(left) != 1 {
+		t.Errorf("%v is there, %v", left, err)
+	}
+	m.sessions.endAll(t.Context(), "The test is over.")
+}
+
+// granted is a grant for a session in folder, from a gate of its own.
+func granted(t *testing.T, m *Machine, folder string) consent.Grant {
+	t.Helper()
+	gate := consent.New(consent.Options{Decider: policy.Policy{Preset: policy.PresetContained, Folder: folder},
+		Prompter: asking{m}, Recorder: m.o.Record, Book: m.o.Store})
+	g, err := gate.Authorize(t.Context(), consent.Request{ID: consent.NewID(), Capability: consent.CapabilitySession, Folder: folder})
+	must(t, err)
+	return g
 }

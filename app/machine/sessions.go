@@ -67,10 +67,9 @@ func sessionGone() error {
 // sessions opens, keeps and ends sessions. It is the capability "session":
 // its requests take the same seven steps as all others.
 type sessions struct {
-	m  *Machine
-	mu sync.Mutex
-	// all holds nil for an id whose card is open. Guarded by mu.
-	all map[string]*session
+	m   *Machine
+	mu  sync.Mutex
+	all map[string]*session // guarded by mu
 }
 
 var _ capabilities.Capability = (*sessions)(nil)
@@ -102,15 +101,9 @@ func (ss *sessions) list() []*session {
 	defer ss.mu.Unlock()
 	var out []*session
 	for _, s := range ss.all {
-		if s != nil {
-			out = append(out, s)
-		}
+		out = append(out, s)
 	}
-	for i := range out {
-		for j := i; j > 0 && out[j].opened.Before(out[j-1].opened); j-- {
-			out[j], out[j-1] = out[j-1], out[j]
-		}
-	}
+	slices.SortFunc(out, func(a, b *session) int { return a.opened.Compare(b.opened) })
 	return out
 }
 
@@ -189,20 +182,28 @@ func (ss *sessions) Run(ctx context.Context, c capabilities.Call, g consent.Gran
 		}
 		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "closed"}, nil
 	}
-	return ss.open(c.Payload.(*wire.SessionOpen), g)
+	return ss.open(ctx, c.Payload.(*wire.SessionOpen), g)
 }
 
-func (ss *sessions) open(p *wire.SessionOpen, g consent.Grant) (capabilities.Result, error) {
+func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, g consent.Grant) (_ capabilities.Result, err error) {
 	choice := g.Choice()
 	folder, err := ss.prepare(choice.Folder)
 	if err != nil {
 		return capabilities.Result{}, err
 	}
 	id, err := capabilities.FolderID(folder)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return capabilities.Result{}, wire.Wrap(err, wire.CodeChanged, "The folder %s was replaced at this moment, so no session was opened there.", folder)
+	case err != nil:
 		return capabilities.Result{}, folderError(folder, err)
 	}
 	own := filepath.Join(ss.m.o.Paths.Sessions(), g.Request())
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(own)
+		}
+	}()
 	for _, d := range []string{own, filepath.Join(own, "tmp"), filepath.Join(own, "cache")} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return capabilities.Result{}, folderError(d, err)
@@ -217,18 +218,28 @@ func (ss *sessions) open(p *wire.SessionOpen, g consent.Grant) (capabilities.Res
 			principal: consent.Principal{ID: p.PrincipalID, Name: p.PrincipalName}, claims: consent.Claims{Agent: p.Agent, Title: p.Title}},
 		opened: now, empty: make(chan struct{}),
 	}
-	ss.mu.Lock()
-	if _, taken := ss.all[p.SessionID]; taken {
-		ss.mu.Unlock()
-		_ = os.RemoveAll(own)
-		return capabilities.Result{}, wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	if err := ss.add(ctx, s); err != nil {
+		return capabilities.Result{}, err
 	}
-	ss.all[p.SessionID] = s
-	ss.mu.Unlock()
 	ttl := ttlOf(p.TTLSeconds)
 	ss.setTTL(s, ttl)
 	return capabilities.Result{Type: wire.TypeSessionOpened, Outcome: policy.ModeWords(choice.Mode) + " · " + folder,
 		Payload: &wire.SessionOpened{Folder: folder, Mode: string(choice.Mode), TTLSeconds: int(ttl.Seconds())}}, nil
+}
+
+// add keeps a new session. Whoever ends all sessions has cancelled their
+// requests before: one that was to open comes in before that, or not at all.
+func (ss *sessions) add(ctx context.Context, s *session) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, taken := ss.all[s.ID]; taken {
+		return wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	}
+	ss.all[s.ID] = s
+	return nil
 }
 
 func ttlOf(seconds int) time.Duration {
