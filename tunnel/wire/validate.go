@@ -60,13 +60,18 @@ func checkEnv(env map[string]string) error {
 	if len(env) > MaxEnv {
 		return fmt.Errorf("env has %d variables, at most %d are allowed", len(env), MaxEnv)
 	}
+	total := 0
 	for k, v := range env {
+		total += len(k) + len(v)
 		if k == "" || len(k) > 256 || strings.ContainsAny(k, "=\x00") || !utf8.ValidString(k) {
 			return errors.New("env has a name that is empty, too long, or contains = or NUL")
 		}
 		if err := checkText("env value", v, MaxCommand); err != nil {
 			return err
 		}
+	}
+	if total > MaxEnvBytes {
+		return fmt.Errorf("env has %d bytes together, at most %d are allowed", total, MaxEnvBytes)
 	}
 	return nil
 }
@@ -174,8 +179,8 @@ func (p *ProcessStart) Validate() error {
 		}
 		total += len(a)
 	}
-	if total > 1<<20 {
-		return errors.New("the arguments have more than 1 MiB together")
+	if total > MaxArgBytes {
+		return fmt.Errorf("args has %d bytes together, at most %d are allowed", total, MaxArgBytes)
 	}
 	if p.TimeoutMS < 0 || p.TimeoutMS > 30*24*3600*1000 {
 		return errors.New("timeout_ms must be 0 to 2592000000")

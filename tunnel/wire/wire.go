@@ -32,17 +32,20 @@ const Path = "/ws/local-executor"
 
 // Limits that both ends keep. Sizes are bytes after decoding from UTF-8 frames.
 const (
-	MaxFrame       = 4 << 20   // one frame, both ways
-	MaxHello       = 64 << 10  // the first frame of a machine
-	MaxChunk       = 256 << 10 // raw bytes in one data frame (base64 makes them 4/3)
-	InitialCredit  = 1 << 20   // raw bytes a sender may have unacknowledged per request
-	MaxID          = 128       // request, session and machine ids
-	MaxPath        = 4096      // a path as sent
-	MaxCommand     = 131071    // bytes of one argument (Linux MAX_ARG_STRLEN less the NUL)
-	MaxArgs        = 4096
-	MaxEnv         = 1024  // variables in one request
-	MaxText        = 1024  // names and titles that a program gives itself
-	MaxListEntries = 20000 // entries in one directory reply
+	MaxFrame      = 4 << 20   // one frame, both ways
+	MaxHello      = 64 << 10  // the first frame of a machine
+	MaxChunk      = 256 << 10 // raw bytes in one data frame (base64 makes them 4/3)
+	InitialCredit = 1 << 20   // raw bytes a sender may have unacknowledged per request
+	MaxID         = 128       // request, session and machine ids
+	MaxPath       = 4096      // a path as sent
+	MaxCommand    = 131071    // bytes of one argument (Linux MAX_ARG_STRLEN less the NUL)
+	MaxArgs       = 4096
+	// All of it is shown, recorded and kept in the log: it has a bound together.
+	MaxArgBytes    = 256 << 10 // arguments in one request together
+	MaxEnv         = 1024      // variables in one request
+	MaxEnvBytes    = 128 << 10 // their names and values together
+	MaxText        = 1024      // names and titles that a program gives itself
+	MaxListEntries = 20000     // entries in one directory reply
 	MaxUpload      = 1 << 30
 
 	HelloTimeout = 10 * time.Second // for HELLO, and for HELLO_ACK
