@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"runtime"
 	"strings"
@@ -119,7 +120,7 @@ func (l *link) run(ctx context.Context, hub string) error {
 		}
 		a, err := l.m.o.Hub.Start(ctx)
 		if err != nil {
-			return &listenError{err}
+			return &startError{err}
 		}
 		address = a
 	}
@@ -157,7 +158,7 @@ func (l *link) token(ctx context.Context, hub string) (string, error) {
 	case errors.Is(err, login.ErrMissing):
 		return "", fmt.Errorf("%w: %w", tunnel.ErrUnauthorized, errNoToken)
 	}
-	return "", err
+	return "", wire.Wrap(err, wire.CodeInternal, "This computer's keychain can't be read, so it can't sign in to its hub. Unlock it; the hub is tried again by itself.")
 }
 
 // mint makes a token of the hub inside and keeps it.
@@ -167,11 +168,14 @@ func (l *link) mint(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	inMemory := ""
 	if err := l.m.o.Keychain.Set(ctx, login.TokenItem(settings.HubThis), token); err != nil {
 		l.m.log.Warn("The keychain does not take the token", "err", err)
 		l.m.Warn("The keychain of this computer can't be used, so this program keeps its key in memory and makes a new one at each start.")
-		l.set(func(v *linkState) { v.embeddedToken = token })
+		inMemory = token
 	}
+	// An earlier one has just ended, in memory too.
+	l.set(func(v *linkState) { v.embeddedToken = inMemory })
 	return token, nil
 }
 
@@ -217,10 +221,10 @@ func (l *link) fail(err error) {
 	l.m.log.Error("The link to the hub has ended", "err", err)
 	l.set(func(v *linkState) {
 		v.hub.Online = false
-		var le *listenError
+		var se *startError
 		switch {
-		case errors.As(err, &le):
-			v.problem = "The hub inside this program can't listen on " + l.m.o.Settings.Get().EmbeddedHub + "; another program may be using it."
+		case errors.As(err, &se):
+			v.problem = l.m.startProblem(se)
 			v.fix, v.fixLabel = snapshot.Reconnect, "Try again"
 		case errors.Is(err, tunnel.ErrReplaced):
 			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Connect here again"
@@ -234,10 +238,20 @@ func (l *link) fail(err error) {
 	})
 }
 
-type listenError struct{ cause error }
+// startError is that of the hub inside when it does not start.
+type startError struct{ cause error }
 
-func (e *listenError) Error() string { return "listen: " + e.cause.Error() }
-func (e *listenError) Unwrap() error { return e.cause }
+func (e *startError) Error() string { return "start the hub inside: " + e.cause.Error() }
+func (e *startError) Unwrap() error { return e.cause }
+
+// startProblem says why the hub inside does not start.
+func (m *Machine) startProblem(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "listen" {
+		return "The hub inside this program can't listen on " + m.o.Settings.Get().EmbeddedHub + "; another program may be using it."
+	}
+	return "The hub inside this program can't start; the log says why."
+}
 
 // ended tells the hub that a session ended here. A hub that can't be told
 // learns it from the next HELLO.
@@ -269,11 +283,15 @@ func (m *Machine) pair(ctx context.Context, line string) error {
 		token, u.Fragment = u.Fragment, ""
 		hub = strings.TrimSuffix(u.String(), "/")
 	}
-	if old := m.o.Settings.Get().Hub; old != "" && old != hub {
+	old := m.o.Settings.Get().Hub
+	if old != "" && old != hub {
 		return sentence("This computer is paired already. Unpair it first.")
 	}
 	m.setConnect(func(c *snapshot.Connect) { c.Pairing, c.PairError = true, "" })
 	err := m.pairWith(ctx, hub, token)
+	if err != nil && old != "" {
+		m.link.begin(old) // as it was before
+	}
 	m.setConnect(func(c *snapshot.Connect) {
 		c.Pairing = false
 		if err != nil {
@@ -291,7 +309,7 @@ func (m *Machine) pairWith(ctx context.Context, hub, token string) error {
 		}
 		if _, err := m.o.Hub.Start(ctx); err != nil {
 			m.log.Error("The hub inside could not start", "err", err)
-			return sentence(fmt.Sprintf("The hub inside this program can't listen on %s; another program may be using it.", m.o.Settings.Get().EmbeddedHub))
+			return sentence(m.startProblem(err))
 		}
 		if _, err := m.link.mint(ctx); err != nil {
 			m.log.Error("The hub inside gave no token", "err", err)
@@ -324,6 +342,11 @@ func (m *Machine) unpair(ctx context.Context) error {
 	m.flights.stop("", stoppedBy("This computer was unpaired."))
 	m.sessions.endAll(ctx, "This computer was unpaired.")
 	m.link.end()
+	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = "" }); err != nil {
+		m.log.Error("The settings could not be saved", "err", err)
+		m.link.begin(s.Hub)
+		return sentence("The settings could not be saved, so this computer is still paired. Is the disk full?")
+	}
 	if s.Hub == settings.HubThis && m.o.Hub != nil {
 		if err := m.o.Hub.RevokeMachine(ctx, s.MachineID); err != nil {
 			m.log.Warn("The hub could not be told of the unpairing", "err", err)
@@ -332,9 +355,6 @@ func (m *Machine) unpair(ctx context.Context) error {
 	}
 	if err := m.o.Keychain.Delete(ctx, login.TokenItem(s.Hub)); err != nil {
 		m.log.Warn("The token could not be removed from the keychain", "err", err)
-	}
-	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = "" }); err != nil {
-		return err
 	}
 	if err := m.o.Record.Happened(ctx, "unpaired", s.Hub); err != nil {
 		m.log.Error("Unpairing could not be recorded", "err", err)

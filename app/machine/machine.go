@@ -136,7 +136,9 @@ func (m *Machine) Run(ctx context.Context) error {
 	}
 	m.background(m.pub.run)
 	m.background(m.verify)
+	m.link.ops.Lock()
 	m.link.begin(m.o.Settings.Get().Hub)
+	m.link.ops.Unlock()
 	m.changed()
 
 	<-ctx.Done()
@@ -149,7 +151,7 @@ func (m *Machine) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	m.flights.stop("", stoppedBy("This computer's program was closed."))
-	m.sessions.endAll(ctx, "This computer's program was closed.")
+	m.within(ctx, "sessions", func() { m.sessions.endAll(ctx, "This computer's program was closed.") })
 	m.within(ctx, "link", m.link.end)
 	for _, c := range m.o.Executors {
 		m.within(ctx, c.Name(), func() {

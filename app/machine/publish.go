@@ -3,10 +3,8 @@ package machine
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	"localpc/app/settings"
 	"localpc/app/snapshot"
 	"localpc/consent"
 )
@@ -20,7 +18,6 @@ type publisher struct {
 	m    *Machine
 	wake chan struct{}
 	seq  uint64
-	last atomic.Pointer[snapshot.Snapshot]
 }
 
 func newPublisher(m *Machine) *publisher {
@@ -44,7 +41,6 @@ func (p *publisher) run(ctx context.Context) {
 		s := p.m.Snapshot()
 		p.seq++
 		s.Seq = p.seq
-		p.last.Store(&s)
 		if p.m.o.Hooks.Publish != nil {
 			p.m.o.Hooks.Publish(s)
 		}
@@ -96,9 +92,6 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 		s.State, s.Line = snapshot.Offline, "Not paired yet"
 	default:
 		s.State, s.Line = snapshot.Offline, "Offline"
-	}
-	if set.Hub == settings.HubThis && s.Hub.Online {
-		s.Hub.Name = "This computer only"
 	}
 	return s
 }
