@@ -83,9 +83,6 @@ type Log struct {
 
 	mu   sync.Mutex
 	last consent.Entry // guarded by mu
-	// OnAppend is called after each entry, in order, with the lock held: it
-	// must be quick and must not append.
-	onAppend func(consent.Entry)
 }
 
 // Options for Open.
@@ -93,9 +90,8 @@ type Options struct {
 	Rows Rows
 	Key  ed25519.PrivateKey
 	// Kept says that Key came from the keychain.
-	Kept     bool
-	Now      func() time.Time
-	OnAppend func(consent.Entry)
+	Kept bool
+	Now  func() time.Time // nil: time.Now
 }
 
 // Open continues the record. It begins a new epoch when the newest one has
@@ -104,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	l := &Log{rows: o.Rows, key: o.Key, now: o.Now, onAppend: o.OnAppend}
+	l := &Log{rows: o.Rows, key: o.Key, now: o.Now}
 	last, ok, err := o.Rows.LastEntry(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("read the record: %w", err)
@@ -149,9 +145,6 @@ func (l *Log) append(ctx context.Context, kind, ref string, body any) (consent.E
 		return consent.Entry{}, fmt.Errorf("write the record: %w", err)
 	}
 	l.last = e
-	if l.onAppend != nil {
-		l.onAppend(e)
-	}
 	return e, nil
 }
 
