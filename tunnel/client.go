@@ -35,7 +35,9 @@ type Handler func(ctx context.Context, m wire.Message, x *Exchange) (wire.Type, 
 type Options struct {
 	// URL is the hub's base address, http(s) or ws(s); wire.Path is added.
 	URL string
-	// Token returns the bearer token for the next dial.
+	// Token returns the bearer token for the next dial. An error wraps
+	// ErrUnauthorized where there is none; a *wire.Error says in its sentence
+	// why it can't be had now.
 	Token func(ctx context.Context) (string, error)
 	Hello func() wire.Hello
 	// Status returns the current load; the client fills InFlight,
@@ -194,6 +196,7 @@ func (c *Client) Run(ctx context.Context) error {
 func Sentence(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
+	var said *wire.Error // by Options.Token
 	switch {
 	case errors.Is(err, ErrReplaced):
 		return "Another running copy of this computer took over the connection."
@@ -203,6 +206,8 @@ func Sentence(err error) string {
 		return "The hub does not accept this computer's sign-in any more. Pair it again to go on."
 	case errors.Is(err, ErrVersion):
 		return "The hub speaks another version. Update this program or the hub."
+	case errors.As(err, &said):
+		return said.Message
 	case errors.As(err, &dns):
 		return "The hub's address could not be found. Is the network connected?"
 	case errors.As(err, &op) && op.Op == "dial":
@@ -277,6 +282,7 @@ type Exchange struct {
 	credit int              // data bytes that may be sent; guarded by mu
 	chunks []wire.FileChunk // arrived and not yet taken; guarded by mu
 	queued int              // bytes in chunks; guarded by mu
+	whole  bool             // the last chunk has come; guarded by mu
 	ended  error            // why nothing more moves; guarded by mu
 }
 
@@ -356,9 +362,13 @@ func (x *Exchange) addCredit(n int) {
 func (x *Exchange) addChunk(c wire.FileChunk) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.whole || len(c.Data) == 0 && !c.Last {
+		return true // nothing that counts: it must not fill the queue
+	}
 	if x.queued+len(c.Data) > wire.InitialCredit+wire.MaxChunk {
 		return false
 	}
+	x.whole = c.Last
 	x.chunks = append(x.chunks, c)
 	x.queued += len(c.Data)
 	x.cond.Broadcast()

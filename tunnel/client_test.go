@@ -652,6 +652,15 @@ func TestExchange(t *testing.T) {
 		t.Errorf("Chunk ended with %v", err)
 	}
 
+	// Empty chunks, and what comes after the last one, are not kept.
+	write = c.send(wire.TypeFileWrite, "", &wire.FileWrite{SessionID: "s", Path: "p"})
+	c.send(wire.TypeFileChunk, write, &wire.FileChunk{Data: []byte{}})
+	c.send(wire.TypeFileChunk, write, &wire.FileChunk{Data: []byte("end"), Last: true})
+	c.send(wire.TypeFileChunk, write, &wire.FileChunk{Data: chunk})
+	if m := c.read(); m.Payload.(*wire.FileStatResponse).Entry.Size != 3 {
+		t.Errorf("uploaded %+v", m.Payload)
+	}
+
 	// A hub that sends beyond its credit loses that request only.
 	stat := c.send(wire.TypeFileStat, "", &wire.FilePath{SessionID: "s", Path: "p"})
 	for range 6 {
