@@ -35,6 +35,9 @@ type machine struct {
 	since time.Time
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
+	// settling is held while a session and its sandbox are noted, and while the
+	// two lists are compared. It is taken before mu.
+	settling sync.Mutex
 
 	mu       sync.Mutex
 	streams  map[string]*Stream  // guarded by mu
@@ -301,6 +304,8 @@ func (m *machine) revoked() {
 // reconcile marks the sandboxes that are not open there any more as ended, and
 // closes the sessions there that must not be open.
 func (m *machine) reconcile(ctx context.Context) {
+	m.settling.Lock()
+	defer m.settling.Unlock()
 	m.mu.Lock()
 	open := make([]string, 0, len(m.sessions))
 	for id := range m.sessions {

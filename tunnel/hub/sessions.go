@@ -47,14 +47,23 @@ func (h *Hub) openOn(ctx context.Context, m *machine, o wire.SessionOpen, b stor
 		return store.Sandbox{}, err
 	}
 	b.ID, b.Machine, b.Folder, b.Mode = o.SessionID, m.id, opened.Folder, opened.Mode
-	b, err = h.store.AddSandbox(ctx, b, time.Duration(opened.TTLSeconds)*time.Second)
-	if err != nil {
+	if b, err = m.note(ctx, b, time.Duration(opened.TTLSeconds)*time.Second); err != nil {
 		m.closeSession(o.SessionID)
 		h.log.Error("Sandbox could not be noted", "err", err)
 		return store.Sandbox{}, asWire(err)
 	}
-	m.setSession(b.ID, true)
 	return b, nil
+}
+
+// note keeps the sandbox of a session that has just been opened.
+func (m *machine) note(ctx context.Context, b store.Sandbox, ttl time.Duration) (store.Sandbox, error) {
+	m.settling.Lock()
+	defer m.settling.Unlock()
+	b, err := m.h.store.AddSandbox(ctx, b, ttl)
+	if err == nil {
+		m.setSession(b.ID, true)
+	}
+	return b, err
 }
 
 func (m *machine) open(ctx context.Context, o wire.SessionOpen) (*wire.SessionOpened, error) {

@@ -113,6 +113,42 @@ func TestSessionsAgree(t *testing.T) {
 	}
 }
 
+// A machine's word about its state, at the moment when a session opens, does
+// not end the sandbox of that session.
+func TestStatusWhileOpening(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := newBench(t, func(o *hub.Options) { o.Data = dir })
+	r := b.join(t, b.token(t, "m1"), hello("m1"))
+	ids := map[string]bool{}
+	for range 60 {
+		opened := make(chan store.Sandbox, 1)
+		go func() {
+			box, err := b.Open(context.Background(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test program", TTLSeconds: 600, WaitMS: 20_000}, store.Sandbox{Principal: "k1", Template: "base"})
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- box
+		}()
+		m := r.until(wire.TypeSessionOpen)
+		r.send(wire.TypeSessionOpened, m.ID, &wire.SessionOpened{Folder: "/home/ann/Photos", Mode: "work", TTLSeconds: 600})
+		for range 3 {
+			r.send(wire.TypeStatus, "", &wire.Status{MaxConcurrent: 1})
+		}
+		ids[(<-opened).ID] = true
+	}
+	b.works(t, r, "m1") // and every word before has been heard
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	running, err := s.Running(t.Context())
+	if err != nil || len(ids) != 60 || len(running) != 60 {
+		t.Errorf("%d sandboxes were opened, %d run, %v", len(ids), len(running), err)
+	}
+}
+
 func TestMachineThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
