@@ -91,6 +91,9 @@ func TestChangedStartupFilesAreTold(t *testing.T) {
 	if got := notes("cat .git/config .envrc; touch other; git status -s"); got != "" {
 		t.Errorf("read only: %q", got)
 	}
+	if got := notes("mkdir -p a/.claude b .git/modules/lib; echo '{}' > a/.claude/settings.json; echo 'gitdir: ../x' > b/.git; echo > .git/modules/lib/config"); got != "changed .git/modules/lib/config, which other programs run\nchanged a/.claude/settings.json, which other programs run\nchanged b/.git, which other programs run" {
+		t.Errorf("names for other programs: %q", got)
+	}
 	if got := notes("git config core.pager x"); got != "changed .git/config, which other programs run" {
 		t.Errorf("git config: %q", got)
 	}
@@ -99,6 +102,10 @@ func TestChangedStartupFilesAreTold(t *testing.T) {
 	}
 	if got := notes(many + "; echo y > .envrc"); got != "changed .envrc, which other programs run" {
 		t.Errorf("in a folder too large: %q", got)
+	}
+	// In the place of a folder that is looked into may be anything.
+	if got := notes("mkfifo .husky; mkdir -p .config .local; ln -s /etc .config/autostart; ln -s ../.husky .local/bin"); got != "" {
+		t.Errorf("a pipe and links: %q", got)
 	}
 	if got := notes("echo z >> .git/config; echo '#' > .bashrc"); got != "changed .bashrc, which other programs run\nchanged .git/config, which other programs run" {
 		t.Errorf("in a folder too large, later: %q", got)

@@ -107,16 +107,30 @@ func statAt(fd int, name string) (listed, bool) {
 
 // startupNames are what other programs run on their own when they find it in
 // a folder, by the end of a path.
-var startupNames = []string{".git/config", ".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
-	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".gitconfig",
-	".idea/workspace.xml", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pre-commit-config.yaml", ".vimrc", ".exrc", ".nvimrc", ".gdbinit", ".mise.toml", ".tool-versions"}
+var startupNames = []string{".git/config", ".git/config.worktree", ".git/commondir", ".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout",
+	".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment", ".ssh/config", ".ssh/rc", ".ssh/authorized_keys",
+	".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".vscode/mcp.json", ".zed/tasks.json", ".zed/settings.json",
+	".devcontainer.json", ".devcontainer/devcontainer.json", ".mcp.json", ".cursor/mcp.json", ".claude/settings.json", ".claude/settings.local.json",
+	".gitconfig", ".config/git/config", ".idea/workspace.xml", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pre-commit-config.yaml",
+	".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".emacs", ".emacs.d/init.el", ".dir-locals.el", ".gdbinit", ".mise.toml", ".tool-versions"}
 
 // startupDirs are directories in which everything is run.
-var startupDirs = []string{".git/hooks", ".husky", ".config/autostart", ".config/fish", ".config/systemd/user", ".local/bin"}
+var startupDirs = []string{".git/hooks", ".husky", ".config/autostart", ".config/environment.d", ".config/fish", ".config/systemd/user", ".local/bin"}
 
 func startsUp(p string) bool {
 	for _, n := range startupNames {
 		if p == n || strings.HasSuffix(p, "/"+n) {
+			return true
+		}
+	}
+	// A file of that name leads git to a folder elsewhere; those of submodules
+	// and worktrees have their own settings and hooks.
+	if path.Base(p) == ".git" {
+		return true
+	}
+	if _, git, ok := strings.Cut("/"+p, "/.git/"); ok && (strings.HasPrefix(git, "modules/") || strings.HasPrefix(git, "worktrees/")) {
+		if strings.HasPrefix(path.Base(p), "config") || strings.Contains(git, "/hooks/") {
 			return true
 		}
 	}
@@ -137,7 +151,10 @@ func (l *listing) lookAtStartup(folder string) {
 	defer root.Close()
 	names := slices.Clone(startupNames)
 	for _, d := range startupDirs {
-		if f, err := os.Open(path.Join(folder, d)); err == nil {
+		// Nothing but a folder in the folder: a pipe would be waited for.
+		how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+		if fd, err := unix.Openat2(int(root.Fd()), d, &how); err == nil {
+			f := os.NewFile(uintptr(fd), d)
 			in, _ := f.Readdirnames(200)
 			f.Close()
 			for _, n := range in {
