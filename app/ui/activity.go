@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -48,6 +49,7 @@ type activityWindow struct {
 	chosen  string           // the entry whose detail is open
 	emptied string           // what the empty state says now
 	stop    func()           // stops the timer of a search
+	tick    func()           // stops the clock of what runs
 }
 
 func newActivityWindow(u *UI) *activityWindow {
@@ -135,11 +137,15 @@ func newLogRow() fyne.CanvasObject {
 func (a *activityWindow) fill(i int, chosen bool, o fyne.CanvasObject) {
 	e, row := a.entries[i], o.(*kit.Cells)
 	c := outcomeChip(e)
+	took := e.Took
+	if e.Outcome == snapshot.Running {
+		took += a.ui.o.Clock.Now().Sub(a.ui.snapAt)
+	}
 	row.Over().(*kit.Chip).Set(c.shape, c.word, c.tone)
 	plain := kit.Plain("", kit.Ink)
 	dim := func(s string) []kit.Span { return []kit.Span{kit.Plain(s, kit.Dim)} }
 	row.Set(chosen, dim(timeWord(e.Time, a.ui.o.Clock.Now())), kit.Remote(e.Who, plain), kit.Remote(e.What, plain), nil,
-		dim(tookWord(e.Took)), dim(dataWord(e.Sent)), dim(dataWord(e.Received)))
+		dim(tookWord(took)), dim(dataWord(e.Sent)), dim(dataWord(e.Received)))
 }
 
 // searching says whether the list shows a search's results.
@@ -210,9 +216,28 @@ func (a *activityWindow) draw() {
 	}
 	a.rows.Reload()
 	a.rows.Mark(mark)
+	a.count()
 	if a.drawEmpty() || changed {
 		a.root.Refresh()
 	}
+}
+
+// count goes on telling how long what runs has taken, each second.
+func (a *activityWindow) count() {
+	if a.tick != nil {
+		a.tick()
+		a.tick = nil
+	}
+	if !slices.ContainsFunc(a.entries, func(e snapshot.Entry) bool { return e.Outcome == snapshot.Running }) {
+		return
+	}
+	a.tick = a.ui.o.Clock.After(time.Second, func() {
+		a.tick = nil
+		if a.ui.open[a.win] {
+			a.rows.Reload()
+			a.count()
+		}
+	})
 }
 
 // current are a search's results, as the snapshot knows them now, with what

@@ -54,6 +54,7 @@ type Options struct {
 type UI struct {
 	o        Options
 	snap     snapshot.Snapshot
+	snapAt   time.Time // when it came
 	card     *cardWindow
 	pair     *pairWindow
 	activity *activityWindow
@@ -101,7 +102,7 @@ func (u *UI) snapshot(s snapshot.Snapshot) {
 	if s.Seq < u.snap.Seq {
 		return // an older one that came late
 	}
-	u.snap = s
+	u.snap, u.snapAt = s, u.o.Clock.Now()
 	u.card.waiting(s.Waiting)
 	u.redraw()
 }

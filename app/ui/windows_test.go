@@ -379,3 +379,23 @@ func TestHostileTextInTheLog(t *testing.T) {
 		t.Fatalf("window says %q", texts(w))
 	}
 }
+
+// What runs goes on counting between snapshots.
+func TestRunningTimeGoesOn(t *testing.T) {
+	s := newStage(t)
+	s.snapshot(func(snap *snapshot.Snapshot) {
+		snap.Entries = []snapshot.Entry{{ID: "r", Time: s.clock.now, Who: "Claude", What: "Run make", Capability: "shell", Outcome: snapshot.Running, Took: 2 * time.Second}}
+	})
+	w := s.window(snapshot.WindowActivity)
+	for _, want := range []string{"2.0 s", "7.0 s"} {
+		if got := texts(w); !slices.Contains(got, want) {
+			t.Errorf("the list does not say %s: %q", want, got)
+		}
+		s.clock.run(5 * time.Second)
+	}
+	s.u.hide(w)
+	s.clock.run(5 * time.Second)
+	if n := len(s.clock.timers); n > 0 {
+		t.Errorf("%d timers go on behind a hidden window", n)
+	}
+}

@@ -70,7 +70,7 @@ func status(c *cli, args []string) error {
 	}
 	s := resp.Snapshot
 	if c.json {
-		s.Entries = nil
+		s.Entries, s.Connect.Lines = nil, nil // no key in what scripts keep
 		enc := json.NewEncoder(c.out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)

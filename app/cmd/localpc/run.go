@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"localpc/app/control"
@@ -39,6 +40,7 @@ func (r *runFlags) check() error {
 	if r.hub != "" && r.embeddedHub != "" {
 		return usageError("--hub and --embedded-hub exclude each other")
 	}
+	r.hub = strings.TrimSuffix(r.hub, "/") // as pairing keeps it
 	if r.embeddedHub != "" {
 		if err := settings.CheckLoopback(r.embeddedHub); err != nil {
 			return usageError(err.Error())

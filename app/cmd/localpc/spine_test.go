@@ -150,12 +150,14 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	long := s.start("run", map[string]any{"cmd": "echo started-now; sleep 300", "timeoutMs": 0})
 	p.press(p.card("sleep 300"), "Allow")
 	p.waitStatus(20*time.Second, "working", func(s snapshot.Snapshot) bool { return s.State == snapshot.Working })
+	p.noCard()
 	activity.ClickText("sleep", "300")
-	activity.WaitText(20*time.Second, "started-now")
+	activity.WaitText(20*time.Second, "Output", "so", "far")
+	activity.WaitSentence(20*time.Second, "Exactly this runs echo started-now; sleep 300")
+	d.Screenshot("activity-running")
 	if out := long.streamed(); out != "started-now\n" {
 		t.Errorf("the program has been sent %q while its command runs", out)
 	}
-	d.Screenshot("activity-running")
 	p.detailButton("Stop", "this")
 	long.failed(20*time.Second, "stopped")
 
