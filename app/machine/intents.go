@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -143,15 +144,14 @@ func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, 
 	return say("The same request runs once without asking within the next ten minutes."), nil
 }
 
-// keyName checks the name of a program that a key is made for.
+// keyName checks the name of a program that a key is made for. What it lets
+// through the hub takes too.
 func keyName(name string) error {
-	if n := utf8.RuneCountInString(name); n < 1 || n > 60 {
+	if n := utf8.RuneCountInString(name); n > 60 || strings.TrimSpace(name) == "" {
 		return sentence("Give the program a name of 1 to 60 characters.")
 	}
-	for _, r := range name {
-		if r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Bidi_Control, r) {
-			return sentence("The program's name has characters that can't be seen; leave them out.")
-		}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return sentence("The program's name has characters that can't be seen; leave them out.")
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package store is what a hub remembers for step 1: users, keys of programs,
 // tokens of machines, machines and sandboxes, in one SQLite database. A
 // running hub and the localpc-hub commands may use the same data at once.
-// Secrets are never kept, only their SHA-256; it imports nothing of ours.
+// Of keys and tokens only the SHA-256 is kept; it imports nothing of ours.
 package store
 
 import (

@@ -20,8 +20,8 @@ const (
 	MachinePrefix = "lpm_" // and 64 hex digits
 )
 
-// MaxName bounds the name of a key, in bytes.
-const MaxName = 100
+// MaxName bounds the name of a key, in bytes: 60 characters of any script.
+const MaxName = 240
 
 // Key is what a program proves itself with.
 type Key struct {
