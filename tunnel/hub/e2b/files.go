@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// readPause is how long a client may go without sending the next piece of an upload.
-	readPause = time.Minute
+	// pause is how long a client may go without sending the next piece of an
+	// upload, or taking the next piece of a download.
+	pause = time.Minute
 	// maxDrain is how much of a refused upload is still read, so that a client
 	// that writes before it reads gets to see the answer.
 	maxDrain = 64 << 20
@@ -67,10 +68,13 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", req.Offset, req.Offset+head.Length-1, head.Size))
 		w.WriteHeader(http.StatusPartialContent)
 	}
+	rc := http.NewResponseController(w)
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
 	sent := int64(0)
 	for {
 		msg, err := s.Recv()
 		if err == nil {
+			_ = rc.SetWriteDeadline(time.Now().Add(pause))
 			chunk, ok := msg.Payload.(*wire.FileChunk)
 			if !ok && sent == head.Length {
 				return // ACK
@@ -274,7 +278,7 @@ type pausable struct {
 }
 
 func (p *pausable) Read(b []byte) (int, error) {
-	_ = p.rc.SetReadDeadline(time.Now().Add(readPause))
+	_ = p.rc.SetReadDeadline(time.Now().Add(pause))
 	n, err := p.r.Read(b)
 	if err != nil {
 		p.done()
