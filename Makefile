@@ -28,7 +28,7 @@ build:
 test: test-packages npm lint
 	$(GO) test $(FLAGS) -race -timeout 20m ./...
 
-lint:
+lint: run-packages
 	@out=$$(gofmt -l app assets capabilities consent tunnel); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet $(FLAGS) ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(FLAGS) ./app/... ./assets/... ./capabilities/... ./consent/... ./tunnel/...
@@ -54,5 +54,5 @@ define install
 		dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
 	test -z "$$missing" && exit 0; echo "Installing:$$missing"; \
 	sudo=""; test "$$(id -u)" = 0 || sudo="sudo"; \
-	$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null
+	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null
 endef
