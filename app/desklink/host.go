@@ -38,7 +38,11 @@ type HostOptions struct {
 	OnLost func()
 	// Idle is how long it stays without card or window; 0 means 3 minutes.
 	Idle time.Duration
-	Log  *slog.Logger
+	// Stuck is how long a card that is withdrawn may not have been drawn, by a
+	// process that has had three times as long to start: then it is killed, and
+	// the next card comes from a fresh one. 0 means 9 seconds.
+	Stuck time.Duration
+	Log   *slog.Logger
 }
 
 // Host is localpc's side of the link. It starts localpc-desktop when a card or
@@ -63,7 +67,10 @@ type process struct {
 	in      io.WriteCloser
 	queue   []Down
 	wake    chan struct{}
-	card    string // the open one's request
+	begun   time.Time
+	card    string    // the open one's request
+	given   time.Time // when it was
+	drawn   bool
 	windows int
 	idle    *time.Timer
 	ending  *time.Timer // kills it; nil while it may stay
@@ -76,6 +83,9 @@ type process struct {
 func NewHost(o HostOptions) *Host {
 	if o.Idle == 0 {
 		o.Idle = 3 * time.Minute
+	}
+	if o.Stuck == 0 {
+		o.Stuck = 9 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -101,7 +111,7 @@ func (h *Host) Present(r consent.Request, info snapshot.CardInfo) (shown bool, e
 	if err != nil {
 		return false, err
 	}
-	p.card = r.ID
+	p.card, p.given, p.drawn = r.ID, time.Now(), false
 	p.push(Down{Card: c})
 	h.rest(p)
 	return false, nil
@@ -115,6 +125,10 @@ func (h *Host) Withdraw(id string) {
 		p.push(Down{Close: &CloseCard{ID: id}})
 		if p.card == id {
 			p.card = ""
+			if !p.drawn && time.Since(p.given) >= h.o.Stuck && time.Since(p.begun) >= 3*h.o.Stuck {
+				h.o.Log.Error("The desktop part draws nothing any more")
+				_ = p.cmd.Process.Kill() // read tells of the loss
+			}
 		}
 		h.rest(p)
 	}
@@ -199,7 +213,7 @@ func (h *Host) need() (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start localpc-desktop: %w", err)
 	}
-	p := &process{cmd: cmd, in: in, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	p := &process{cmd: cmd, in: in, begun: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	h.p = p
 	h.wg.Add(3)
 	go h.write(p)
@@ -370,6 +384,9 @@ func (h *Host) read(p *process, out io.Reader) {
 func (h *Host) take(p *process, u Up) {
 	switch {
 	case u.Shown != nil:
+		h.mu.Lock()
+		p.drawn = p.drawn || u.Shown.ID == p.card
+		h.mu.Unlock()
 		h.o.OnShown(u.Shown.ID)
 	case u.Answer != nil:
 		h.o.OnAnswer(u.Answer.ID, u.Answer.Answer)

@@ -150,11 +150,11 @@ func (e *events) nothing(within time.Duration) {
 	}
 }
 
-func newHost(t *testing.T, manner string, idle time.Duration) (*desklink.Host, *events) {
+func newHost(t *testing.T, manner string, idle time.Duration, more ...func(*desklink.HostOptions)) (*desklink.Host, *events) {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	e := &events{t: t, ch: make(chan string, 1000)}
-	h := desklink.NewHost(desklink.HostOptions{
+	o := desklink.HostOptions{
 		Command: func() *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), "DESKLINK_TEST_DESKTOP="+manner, "GORACE=atexit_sleep_ms=0")
@@ -173,7 +173,11 @@ func newHost(t *testing.T, manner string, idle time.Duration) (*desklink.Host, *
 		},
 		OnLost: func() { e.ch <- "lost" },
 		Idle:   idle, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	}
+	for _, m := range more {
+		m(&o)
+	}
+	h := desklink.NewHost(o)
 	t.Cleanup(func() { h.Close(); goleak.VerifyNone(t, leaks) })
 	return h, e
 }
@@ -387,6 +391,39 @@ func TestDeaf(t *testing.T) {
 		t.Errorf("Close took %v", took)
 	}
 	gone(t, pid)
+}
+
+// One that draws nothing any more, though it has had the time, is replaced; one
+// that is slow to start, or whose card went at once, is not.
+func TestStuck(t *testing.T) {
+	const stuck = 400 * time.Millisecond
+	h, e := newHost(t, "blind", 0, func(o *desklink.HostOptions) { o.Stuck = stuck })
+	card := func(id string, open time.Duration) {
+		t.Helper()
+		present(t, h, id)
+		time.Sleep(open)
+		h.Withdraw(id)
+	}
+	card("a", stuck+10*time.Millisecond) // it may still be starting
+	time.Sleep(3 * stuck)
+	card("b", 0)
+	for _, id := range []string{"a", "b"} {
+		e.want("closed " + id)
+	}
+	pid := h.PID()
+	card("c", stuck+10*time.Millisecond)
+	for told := ""; told != "lost"; {
+		select {
+		case told = <-e.ch:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the one that draws nothing stays")
+		}
+	}
+	gone(t, pid)
+	present(t, h, "d")
+	if next := h.PID(); next == pid || next == 0 {
+		t.Errorf("process %d shows the next card", next)
+	}
 }
 
 // Snapshots that nobody has read yet give way to newer ones.
