@@ -1,0 +1,405 @@
+package machine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/capabilities"
+	"localpc/consent"
+	"localpc/consent/record"
+	"localpc/tunnel"
+	"localpc/tunnel/tunneltest"
+	"localpc/tunnel/wire"
+)
+
+// probe is an executor of the test's own, at the edge where the real ones
+// stand: it says what it is told to and runs what it is told to.
+type probe struct {
+	mu       sync.Mutex
+	describe func(capabilities.Call) capabilities.Description
+	run      func(context.Context, capabilities.Call, consent.Grant, capabilities.Output) (capabilities.Result, error)
+	ended    []string // sessions
+}
+
+func (p *probe) Name() string       { return "shell" }
+func (p *probe) Types() []wire.Type { return []wire.Type{wire.TypeProcessStart, wire.TypeFileWrite} }
+func (p *probe) Running(string) int { return 0 }
+func (p *probe) Close() error       { return nil }
+func (p *probe) EndSession(_ context.Context, s string) error {
+	p.mu.Lock()
+	p.ended = append(p.ended, s)
+	p.mu.Unlock()
+	return nil
+}
+
+func (p *probe) Describe(_ context.Context, c capabilities.Call) (capabilities.Description, error) {
+	if p.describe != nil {
+		return p.describe(c), nil
+	}
+	return capabilities.Description{Action: "do", Title: "Do it", Sentence: "%s wants to do it.", Exact: "it", Payload: "it",
+		Effects: []consent.Effect{{Kind: consent.EffectOverwrite, Text: "replaces a file"}}, Risk: consent.RiskNormal}, nil
+}
+
+func (p *probe) Run(ctx context.Context, c capabilities.Call, g consent.Grant, out capabilities.Output) (capabilities.Result, error) {
+	if p.run != nil {
+		return p.run(ctx, c, g, out)
+	}
+	if err := g.Check(consent.DigestOf("it"), ""); err != nil {
+		return capabilities.Result{}, err
+	}
+	return exited(), nil
+}
+
+func exited() capabilities.Result {
+	return capabilities.Result{Type: wire.TypeProcessExited, Payload: &wire.ProcessExited{}, Outcome: "exit code 0"}
+}
+
+// person is a surface that answers each card as told, in place of a screen.
+type person struct {
+	m      *Machine
+	mu     sync.Mutex
+	answer func(consent.Request) (consent.Answer, bool) // false: not at all
+	cards  []consent.Request
+}
+
+func (p *person) Present(r consent.Request, _ snapshot.CardInfo) (bool, error) {
+	p.mu.Lock()
+	p.cards = append(p.cards, r)
+	a, now := p.answer(r)
+	p.mu.Unlock()
+	if now {
+		go func() { _ = p.m.asks.Answer(r.ID, a) }() // the queue holds its lock while it presents
+	}
+	return true, nil
+}
+
+func (p *person) Withdraw(string) {}
+
+func (p *person) seen() []consent.Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]consent.Request(nil), p.cards...)
+}
+
+// rig is a machine whose dispatcher is joined to a real hub.
+type rig struct {
+	t      *testing.T
+	m      *Machine
+	probe  *probe
+	person *person
+	pair   *tunneltest.Pair
+	folder string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, m: newMachine(t), probe: &probe{}}
+	r.m.o.Executors = []capabilities.Capability{r.probe}
+	r.m.registry = capabilities.NewRegistry(r.m.sessions, r.probe)
+	r.m.link.view.id, r.m.link.view.hub.Name = settings.HubThis, "This computer only"
+	r.person = &person{m: r.m, answer: func(q consent.Request) (consent.Answer, bool) {
+		c := consent.Choice{Scope: consent.Once}
+		if q.Capability == consent.CapabilitySession {
+			c = consent.Choice{Scope: consent.Session, Mode: consent.ModeWork, Folder: r.folder}
+		}
+		return consent.Answer{Allow: true, Choice: c, Via: "card"}, true
+	}}
+	r.m.asks.Add(r.person)
+	home, err := os.UserHomeDir()
+	must(t, err)
+	r.folder = home + "/work"
+	must(t, os.Mkdir(r.folder, 0o755))
+	t.Cleanup(func() {
+		r.m.sessions.endAll(context.Background(), "The test is over.")
+		r.m.cancel()
+		r.m.wg.Wait()
+	})
+	r.pair = tunneltest.New(t, r.m.dispatch)
+	return r
+}
+
+func (r *rig) call(typ wire.Type, p wire.Payload) (wire.Message, error) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	return r.pair.Hub.Call(ctx, r.pair.MachineID, typ, p)
+}
+
+func (r *rig) open(id string, ttl int) {
+	r.t.Helper()
+	m, err := r.call(wire.TypeSessionOpen, &wire.SessionOpen{SessionID: id, PrincipalID: "k1", PrincipalName: "Research agent", TTLSeconds: ttl})
+	must(r.t, err)
+	if o := m.Payload.(*wire.SessionOpened); o.Folder != r.folder || o.Mode != string(consent.ModeWork) {
+		r.t.Fatalf("opened %+v", o)
+	}
+}
+
+func (r *rig) do(session string) error {
+	_, err := r.call(wire.TypeProcessStart, &wire.ProcessStart{SessionID: session, Cmd: "it"})
+	return err
+}
+
+func wantCode(t *testing.T, err error, code wire.Code) {
+	t.Helper()
+	if wire.CodeOf(err) != code {
+		t.Errorf("%v (%s), want %s", err, wire.CodeOf(err), code)
+	}
+}
+
+// decided is what the record says of a request before it runs.
+func (r *rig) decided(id string) (d record.Decision, ok bool) {
+	entries, err := r.m.o.Store.EntriesByRef(r.t.Context(), id)
+	must(r.t, err)
+	for _, e := range entries {
+		if e.Kind == record.KindDecision {
+			must(r.t, json.Unmarshal(e.Body, &d))
+			ok = true
+		}
+	}
+	return d, ok
+}
+
+func TestDecisionIsRecordedBeforeAnythingRuns(t *testing.T) {
+	r := newRig(t)
+	ran := ""
+	r.probe.run = func(_ context.Context, _ capabilities.Call, g consent.Grant, _ capabilities.Output) (capabilities.Result, error) {
+		ran = g.Request()
+		if d, ok := r.decided(ran); !ok || d.Decision.Outcome != consent.Allowed || d.Decision.By != "you" || d.Request.Sentence != "Research agent wants to do it." {
+			t.Errorf("when it runs the record says %+v", d)
+		}
+		return exited(), nil
+	}
+	r.open("s1", 0)
+	must(t, r.do("s1"))
+	if ran == "" {
+		t.Fatal("nothing ran")
+	}
+	if cards := r.person.seen(); len(cards) != 2 || cards[0].Capability != consent.CapabilitySession || cards[1].ID != ran || cards[1].Folder != r.folder {
+		t.Errorf("the cards were %+v", cards)
+	}
+	entries, err := r.m.o.Store.EntriesByRef(t.Context(), ran)
+	must(t, err)
+	if len(entries) != 2 || entries[1].Kind != record.KindOutcome {
+		t.Errorf("the record of the request is %+v", entries)
+	}
+}
+
+func TestRefusalsCrossWithTheirCodes(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	r.probe.run = func(context.Context, capabilities.Call, consent.Grant, capabilities.Output) (capabilities.Result, error) {
+		t.Error("a refused request ran")
+		return exited(), nil
+	}
+	r.person.answer = func(consent.Request) (consent.Answer, bool) { return consent.Answer{}, true }
+	wantCode(t, r.do("s1"), wire.CodeDenied)
+	must(t, r.m.pause(t.Context()))
+	wantCode(t, r.do("s1"), wire.CodePaused)
+	must(t, r.m.resume(t.Context()))
+	// Too little time to ask anybody.
+	_, err := r.call(wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s1", Cmd: "it", WaitMS: 1000})
+	wantCode(t, err, wire.CodeUndelivered)
+	wantCode(t, r.do("another"), wire.CodeSessionNotOpen)
+	_, err = r.call(wire.TypeFileStat, &wire.FilePath{SessionID: "s1", Path: "x"})
+	wantCode(t, err, wire.CodeNotSupported)
+	_, err = r.call(wire.TypeSessionOpen, &wire.SessionOpen{SessionID: "s1", PrincipalID: "k1", PrincipalName: "Research agent"})
+	wantCode(t, err, wire.CodeInvalid)
+	_, err = r.call(wire.TypeSessionOpen, &wire.SessionOpen{SessionID: "s2", PrincipalID: "k1", PrincipalName: "Research agent", TTLSeconds: 25 * 3600})
+	wantCode(t, err, wire.CodeInvalid)
+}
+
+// What was looked at for the card is different when it is to run: the person
+// is asked again, a bounded number of times.
+func TestChangedMeansAskedAgain(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	state := 0
+	r.probe.describe = func(capabilities.Call) capabilities.Description {
+		return capabilities.Description{Action: "do", Title: "Do it", Sentence: "%s wants to do it.", Exact: fmt.Sprint("it ", state), Payload: "it", Fingerprint: fmt.Sprint(state),
+			Effects: []consent.Effect{{Kind: consent.EffectOverwrite, Text: "replaces a file"}}, Risk: consent.RiskNormal}
+	}
+	changes := 1
+	r.probe.run = func(_ context.Context, _ capabilities.Call, g consent.Grant, _ capabilities.Output) (capabilities.Result, error) {
+		if changes > 0 {
+			changes--
+			state++
+		}
+		return exited(), g.Check(consent.DigestOf("it"), fmt.Sprint(state))
+	}
+	must(t, r.do("s1"))
+	if cards := r.person.seen()[1:]; len(cards) != 2 || cards[0].Exact != "it 0" || cards[1].Exact != "it 1" {
+		t.Errorf("the cards were %+v", cards)
+	}
+	changes = 100
+	wantCode(t, r.do("s1"), wire.CodeChanged)
+	if n := len(r.person.seen()) - 3; n != asksAgain {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// running starts a request that runs until its context ends, and returns what
+// ended it and what came back.
+func (r *rig) running(session string) (cause, reply <-chan error) {
+	r.t.Helper()
+	began, why, back := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	r.probe.run = func(ctx context.Context, _ capabilities.Call, _ consent.Grant, _ capabilities.Output) (capabilities.Result, error) {
+		close(began)
+		<-ctx.Done()
+		why <- context.Cause(ctx)
+		return capabilities.Result{}, ctx.Err()
+	}
+	go func() { back <- r.do(session) }()
+	select {
+	case <-began:
+	case <-time.After(20 * time.Second):
+		r.t.Fatal("the request does not run")
+	}
+	return why, back
+}
+
+func within[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s: nothing within 20 s", what)
+		panic("unreachable")
+	}
+}
+
+func TestClosingASessionEndsWhatItDoes(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	s, err := r.m.sessions.get("s1")
+	must(t, err)
+	must(t, r.m.o.Store.Remember(t.Context(), consent.Stored{ID: "g1", Scope: consent.Session, Session: "s1", Rule: consent.Rule{Hub: "this", Principal: "k1"}}))
+	cause, reply := r.running("s1")
+	m, err := r.call(wire.TypeSessionClose, &wire.SessionRef{SessionID: "s1"})
+	must(t, err)
+	if m.Type != wire.TypeAck {
+		t.Errorf("closing answered %s", m.Type)
+	}
+	wantCode(t, within(t, "cause", cause), wire.CodeStopped)
+	wantCode(t, within(t, "reply", reply), wire.CodeStopped)
+	if len(r.probe.ended) != 1 || r.probe.ended[0] != "s1" {
+		t.Errorf("the executor was told of %q", r.probe.ended)
+	}
+	if _, err := os.Stat(s.Tmp); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the session's own directory: %v", err)
+	}
+	if g, err := r.m.o.Store.Remembered(t.Context(), "this", "k1"); err != nil || len(g) != 0 {
+		t.Errorf("what held for the session: %+v, %v", g, err)
+	}
+	wantCode(t, r.do("s1"), wire.CodeSessionNotOpen)
+}
+
+func TestASessionEndsAtItsTime(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 1)
+	cause, reply := r.running("s1")
+	wantCode(t, within(t, "cause", cause), wire.CodeStopped)
+	if err := within(t, "reply", reply); wire.CodeOf(err) != wire.CodeStopped || !strings.Contains(err.Error(), "time is over") {
+		t.Errorf("the program is told %v", err)
+	}
+	// A longer time, set while it is open, holds.
+	r.open("s2", 1)
+	_, err := r.call(wire.TypeSessionTTL, &wire.SessionTTL{SessionID: "s2", TTLSeconds: 60})
+	must(t, err)
+	r.probe.run = nil
+	time.Sleep(1500 * time.Millisecond)
+	must(t, r.do("s2"))
+}
+
+func TestStopEverythingEndsAndPauses(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	cause, reply := r.running("s1")
+	if _, err := r.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.StopAll}); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, within(t, "cause", cause), wire.CodeStopped)
+	wantCode(t, within(t, "reply", reply), wire.CodeStopped)
+	if s := r.m.Snapshot(); s.Stopped == nil || s.Stopped.Commands != 1 || s.Stopped.Sessions != 1 || !s.Paused || len(s.Sessions) != 1 {
+		t.Errorf("the state is %+v", s)
+	}
+	wantCode(t, r.do("s1"), wire.CodePaused)
+	if _, err := r.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Resume}); err != nil {
+		t.Fatal(err)
+	}
+	r.probe.run = nil
+	must(t, r.do("s1"))
+}
+
+func TestALostTunnelEndsWhatRuns(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	cause, reply := r.running("s1")
+	must(t, r.pair.Hub.RevokeMachine(t.Context(), r.pair.MachineID))
+	wantCode(t, within(t, "cause", cause), wire.CodeLost)
+	if err := within(t, "reply", reply); err == nil {
+		t.Error("the program was told that it worked")
+	}
+	if _, err := r.m.sessions.get("s1"); err != nil {
+		t.Errorf("the session did not survive the connection: %v", err)
+	}
+}
+
+// An upload is whole, hashed and counted before anybody is asked about it, and
+// nothing of it is left afterwards, however it ends.
+func TestUploadsAreSpooled(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	body := strings.Repeat("0123456789abcdef", 40_000)
+	sum := sha256.Sum256([]byte(body))
+	r.probe.describe = func(c capabilities.Call) capabilities.Description {
+		b, err := os.ReadFile(c.Upload.Path)
+		if err != nil || string(b) != body || c.Upload.Size != int64(len(body)) || c.Upload.SHA256 != hex.EncodeToString(sum[:]) || string(c.Upload.Head) != body[:headBytes] {
+			t.Errorf("the upload is %+v with %d bytes, %v", c.Upload, len(b), err)
+		}
+		return capabilities.Description{Action: "write", Title: "Write it", Payload: "it", Effects: []consent.Effect{{Kind: consent.EffectCreate}}}
+	}
+	r.probe.run = func(context.Context, capabilities.Call, consent.Grant, capabilities.Output) (capabilities.Result, error) {
+		return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{}}, nil
+	}
+	upload := func(ctx context.Context, whole bool) error {
+		st, err := r.pair.Hub.Do(ctx, r.pair.MachineID, wire.TypeFileWrite, &wire.FileWrite{SessionID: "s1", Path: "x"})
+		must(t, err)
+		defer st.Close()
+		for at := 0; at < len(body); at += wire.MaxChunk {
+			end := min(at+wire.MaxChunk, len(body))
+			if !whole && end == len(body) {
+				return nil // the rest never comes
+			}
+			must(t, st.Send(wire.FileChunk{Data: []byte(body[at:end]), Last: end == len(body)}))
+		}
+		_, err = st.Recv()
+		return err
+	}
+	must(t, upload(t.Context(), true))
+	must(t, upload(t.Context(), false))
+	wait := time.Now().Add(10 * time.Second)
+	for {
+		left, err := os.ReadDir(r.m.o.Paths.Spool())
+		must(t, err)
+		if len(left) == 0 {
+			break
+		}
+		if time.Now().After(wait) {
+			t.Fatalf("%d spool files are left", len(left))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+var _ tunnel.Handler = (*Machine)(nil).dispatch
