@@ -207,7 +207,8 @@ func (m *Machine) practice() (snapshot.Reply, error) {
 	return say("The sample begins: answer its card."), nil
 }
 
-// export writes the record to a new file, whole or not at all.
+// export writes the record to a file, whole or not at all; an earlier export of
+// that name is replaced.
 func (m *Machine) export(ctx context.Context, path string) (snapshot.Reply, error) {
 	if !filepath.IsAbs(path) {
 		return snapshot.Reply{}, sentence("Choose where to save the export.")

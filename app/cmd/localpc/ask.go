@@ -35,10 +35,7 @@ func pair(c *cli, args []string) error {
 	if len(args) != 1 {
 		return usageError("pair takes one word: this, or the line that a hub printed")
 	}
-	if err := ask(c, snapshot.Intent{Kind: snapshot.Pair, Text: args[0]}); err != nil {
-		return err
-	}
-	return nil
+	return ask(c, snapshot.Intent{Kind: snapshot.Pair, Text: args[0]})
 }
 
 func unpair(c *cli, args []string) error   { return plain(c, args, snapshot.Unpair) }
