@@ -191,6 +191,7 @@ type Decision struct {
 	// By says what decided: "you", "rule", "mode", "policy", "allow-next",
 	// "limit".
 	By     string `json:"by"`
+	Via    string `json:"via,omitempty"`    // Answer.Via, where a person decided
 	Reason string `json:"reason,omitempty"` // one sentence
 	Grant  string `json:"grant,omitempty"`  // id of the remembered grant that covered it
 	Choice Choice `json:"choice"`

@@ -145,14 +145,14 @@ func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
 				g.o.Log.Warn("A denial could not be remembered", "err", err)
 			}
 		}
-		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: "you", Reason: deniedSentence(r), Choice: a.Choice})
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: "you", Via: a.Via, Reason: deniedSentence(r), Choice: a.Choice})
 	}
 	if err := checkAnswer(r, a); err != nil {
 		g.o.Log.Warn("An answer did not fit its question", "err", err)
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "The answer did not fit the question, so nothing was run."})
 	}
 	// Recorded first: nothing is remembered that the record does not tell of.
-	grant, err := g.grant(ctx, r, Decision{Outcome: Allowed, By: "you", Choice: a.Choice})
+	grant, err := g.grant(ctx, r, Decision{Outcome: Allowed, By: "you", Via: a.Via, Choice: a.Choice})
 	if err != nil {
 		return Grant{}, err
 	}

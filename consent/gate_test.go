@@ -582,3 +582,16 @@ func TestDigest(t *testing.T) {
 		t.Error("different payloads have one digest")
 	}
 }
+
+// The record tells where a person's answer was given.
+func TestRecordTellsWhereItWasAnswered(t *testing.T) {
+	for _, allow := range []bool{true, false} {
+		a := yes(consent.Once, consent.Contained)
+		a.Allow, a.Via = allow, "terminal"
+		p := &parts{prompt: says(a)}
+		_, err := newGate(p).Authorize(t.Context(), command())
+		if (err == nil) != allow || len(p.recorded) != 1 || p.recorded[0].By != "you" || p.recorded[0].Via != "terminal" {
+			t.Errorf("%v, recorded %+v", err, p.recorded)
+		}
+	}
+}
