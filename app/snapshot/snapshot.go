@@ -32,7 +32,7 @@ type Snapshot struct {
 	Hub     Hub      `json:"hub"`
 	Paused  bool     `json:"paused"`
 	Stopped *Stopped `json:"stopped,omitempty"` // after Stop everything, until resumed
-	// Warning is said loudly in every window: full access by policy, no
+	// Warnings are said loudly in every window: full access by policy, no
 	// containment, no keychain.
 	Warnings []string `json:"warnings,omitempty"`
 
@@ -157,9 +157,9 @@ type Connect struct {
 type IntentKind string
 
 const (
-	Pair        IntentKind = "pair"       // this computer only
+	Pair        IntentKind = "pair"       // Text: "" or "this" for the hub inside, or a pairing line
 	Unpair      IntentKind = "unpair"     //
-	Reconnect   IntentKind = "reconnect"  // after another copy took over
+	Reconnect   IntentKind = "reconnect"  // to the hub it is paired with
 	Pause       IntentKind = "pause"      //
 	Resume      IntentKind = "resume"     //
 	StopAll     IntentKind = "stop-all"   //

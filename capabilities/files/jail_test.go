@@ -344,6 +344,9 @@ func TestFolderGone(t *testing.T) {
 	must(t, os.Symlink("/etc", r.s.Folder))
 	all("replaced by a link")
 	must(t, os.Remove(r.s.Folder))
+	must(t, syscall.Mkfifo(r.s.Folder, 0o644))
+	all("replaced by a pipe")
+	must(t, os.Remove(r.s.Folder))
 	must(t, os.Symlink(away, r.s.Folder))
 	if got, err := r.read("f"); got != "x" {
 		t.Errorf("the same folder through a link: %q, %v", got, err)

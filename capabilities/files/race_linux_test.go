@@ -3,11 +3,13 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,6 +38,33 @@ func swap(a, b string) (stop func() int64) {
 		}
 	}()
 	return func() int64 { close(quit); <-done; return n.Load() }
+}
+
+// A folder is swapped for a pipe while requests run: none waits for a writer.
+func TestSwappedForAPipe(t *testing.T) {
+	r := newRig(t)
+	r.put("d/sub/f", "x")
+	must(t, unix.Mkfifo(r.at("pipe"), 0o600))
+	stop := swap(r.at("d"), r.at("pipe"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 2000 {
+			_, _ = r.list("d", 3)
+			_, _ = r.write("d/new/f", "x")
+			_, _ = r.describe(r.pathCall(wire.TypeFileDelete, "d"))
+			_, _ = r.describe(r.moveCall("d", fmt.Sprint("to", i)))
+			_ = r.delete("d/new")
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("a request waits for a pipe")
+	}
+	if n := stop(); n < 100 {
+		t.Errorf("swapped %d times only", n)
+	}
 }
 
 // everruns/bashkit#980: a folder is swapped for a link while reads, writes,

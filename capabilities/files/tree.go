@@ -125,7 +125,8 @@ func (c *counter) one(ctx context.Context, p place, moved *place, n node) {
 // eachEntry calls f for the names in a directory, a few hundred in memory at a
 // time, until f returns an error.
 func eachEntry(root *os.Root, rel string, f func(dir *os.File, name string) error) error {
-	dir, err := root.Open(rel)
+	// Without blocking: a pipe may have taken the folder's place.
+	dir, err := root.OpenFile(rel, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ var scriptEndings = map[string]bool{
 // findScripts looks at every word of the command. Words are cut more often
 // than a shell would, which can only find more.
 func findScripts(folder string, pl *plan) []script {
-	root, err := os.OpenRoot(folder)
+	root, err := os.OpenRoot(folder + "/") // with the slash it waits for no pipe in the folder's place
 	if err != nil {
 		return nil
 	}

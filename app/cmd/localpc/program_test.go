@@ -140,6 +140,9 @@ func (p *program) card(sentences ...string) *apptest.Area {
 func (p *program) noCard() {
 	p.t.Helper()
 	p.d.WaitNoWindow(15*time.Second, cardTitle)
+	// What it covered is drawn again: nobody clicks on what is still on the
+	// screen of a window that has gone.
+	p.d.WaitNoText(10*time.Second, "or", "type")
 }
 
 // foot is the part of a card that holds its buttons.
