@@ -245,7 +245,7 @@ func (g *Gate) grant(ctx context.Context, r Request, d Decision) (Grant, error) 
 		g.o.Log.Error("A decision could not be recorded", "err", err)
 		return Grant{}, Refuse(Undelivered, "This computer could not write its record (is the disk full?), so nothing was run.")
 	}
-	return Grant{request: r.ID, digest: r.Digest, fingerprint: r.Fingerprint, choice: d.Choice, valid: true}, nil
+	return Grant{request: r.ID, digest: r.Digest, fingerprint: r.Fingerprint, choice: d.Choice, by: d.By, valid: true}, nil
 }
 
 func (g *Gate) refuse(ctx context.Context, r Request, d Decision) error {
@@ -305,6 +305,7 @@ type Grant struct {
 	digest      Digest
 	fingerprint string
 	choice      Choice
+	by          string
 	valid       bool
 }
 
@@ -333,3 +334,6 @@ func (g Grant) Request() string { return g.request }
 
 // Choice is what the person, or the rule, chose.
 func (g Grant) Choice() Choice { return g.choice }
+
+// By is Decision.By of the decision it comes from.
+func (g Grant) By() string { return g.by }

@@ -58,7 +58,7 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x *tunne
 		}
 
 		// Step 5: the executor looks again, and runs what was granted.
-		live := m.journal.running(req, grant.Choice())
+		live := m.journal.running(req, grant.Choice(), grant.By())
 		result, err := t.executor.Run(t.ctx, t.call, grant, output{x, live})
 		if errors.Is(err, consent.ErrChanged) {
 			m.finished(req, result, t.changed())

@@ -113,7 +113,7 @@ func entryOf(entries []consent.Entry) (snapshot.Entry, snapshot.Detail, bool) {
 		return snapshot.Entry{}, snapshot.Detail{}, false
 	}
 	e := newEntry(d.Request)
-	e.By = byWords(d.Decision)
+	e.By = byWords(d.Decision.By)
 	switch {
 	case d.Decision.Outcome != consent.Allowed:
 		e.Outcome = snapshot.Outcome(d.Decision.Outcome)
@@ -131,9 +131,10 @@ func newEntry(r consent.Request) snapshot.Entry {
 	return snapshot.Entry{ID: r.ID, Time: r.Arrived, Who: r.Principal.Name, What: r.Title, Capability: r.Capability}
 }
 
-// byWords says what decided.
-func byWords(d consent.Decision) string {
-	switch d.By {
+// byWords is consent.Decision.By for the log: what allowed a request, or
+// refused it.
+func byWords(by string) string {
+	switch by {
 	case "you":
 		return "you"
 	case "rule":
@@ -194,11 +195,11 @@ func (j *journal) asking(r consent.Request) {
 }
 
 // running notes that a request was granted, and returns where its output goes.
-func (j *journal) running(r consent.Request, c consent.Choice) *live {
+func (j *journal) running(r consent.Request, c consent.Choice, by string) *live {
 	l := &live{changed: j.m.changed}
 	j.mu.Lock()
 	e := newEntry(r)
-	e.Outcome, e.CanStop = snapshot.Running, true
+	e.Outcome, e.By, e.CanStop = snapshot.Running, byWords(by), true
 	j.put(&item{e: e, req: &r, choice: c, began: time.Now(), live: l})
 	j.mu.Unlock()
 	j.m.changed()
@@ -227,7 +228,7 @@ func (j *journal) output(id string) []byte {
 func (j *journal) refused(r consent.Request, outcome consent.Outcome, by, reason string) {
 	j.mu.Lock()
 	e := newEntry(r)
-	e.Outcome, e.By = snapshot.Outcome(outcome), byWords(consent.Decision{By: by})
+	e.Outcome, e.By = snapshot.Outcome(outcome), byWords(by)
 	e.CanAllowNext = (outcome == consent.Expired || outcome == consent.Undelivered) && len(r.Effects) > 0 || r.Capability == consent.CapabilitySession && outcome != consent.Denied && outcome != consent.Cancelled
 	j.put(&item{e: e, req: &r, reason: reason})
 	j.mu.Unlock()
@@ -272,8 +273,8 @@ func (j *journal) turnDay() {
 	}
 }
 
-// entries are the newest lines, as they are now.
-// left counts what is left behind in a session now.
+// entries are the newest lines, as they are now, and today's traffic. left
+// counts what is left behind in a session now.
 func (j *journal) entries(left func(session string) int) ([]snapshot.Entry, snapshot.Traffic) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -324,6 +325,11 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 	j.mu.Lock()
 	it := j.byID[id]
 	var open *snapshot.Detail
+	var now *snapshot.Entry
+	if it != nil {
+		e := it.entry()
+		now = &e
+	}
 	if it != nil && it.req != nil {
 		open = &snapshot.Detail{Entry: it.entry(), Sentence: it.req.Sentence, Where: where(*it.req, it.choice), Exact: it.req.Exact,
 			Details: it.req.Details, Reason: it.reason}
@@ -347,6 +353,9 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 		return nil, sentence("There is no such entry in the record.")
 	}
 	d.Entry = e
+	if now != nil {
+		d.Entry = *now // as the list has it, so that neither is news to the other
+	}
 	if d.Output != "" {
 		out, kept, err := j.m.o.Store.Output(d.Output)
 		switch {

@@ -26,7 +26,7 @@ func runs(t *testing.T, m *Machine, r consent.Request, output string) {
 	t.Helper()
 	m.journal.asking(r)
 	must(t, m.o.Record.Decided(t.Context(), r, consent.Decision{Outcome: consent.Allowed, By: "you", Choice: consent.Choice{Contain: consent.Contained}}))
-	m.journal.running(r, consent.Choice{Contain: consent.Contained})
+	m.journal.running(r, consent.Choice{Contain: consent.Contained}, "you")
 	name, err := m.o.Store.KeepOutput([]byte(output))
 	must(t, err)
 	o := record.Outcome{State: "done", Result: "exit code 0", Sent: int64(len(output)), Received: 2, Output: name, Took: time.Second}
@@ -84,6 +84,34 @@ func TestJournalAfterARestart(t *testing.T) {
 	if d, err := m.journal.detail(t.Context(), "nothing"); err == nil {
 		t.Errorf("%+v", d)
 	}
+}
+
+// The list and the detail tell the same of an entry, while it runs and after:
+// a window that compares them would ask again and again.
+func TestListAndDetailAgree(t *testing.T) {
+	m := newMachine(t)
+	r := command("r1", "sleep 9 &")
+	agree := func(what, by string) {
+		t.Helper()
+		entries, _ := m.journal.entries(func(string) int { return 2 })
+		d, err := m.journal.detail(t.Context(), "r1")
+		if err != nil || entries[0].By != by || d.Entry.By != by {
+			t.Errorf("%s: by %q in the list, %q in the detail, %v", what, entries[0].By, d.Entry.By, err)
+		}
+		d.Entry.Took, entries[0].Took = 0, 0 // the clock goes on
+		if d.Entry != entries[0] {
+			t.Errorf("%s: the list has %+v, the detail %+v", what, entries[0], d.Entry)
+		}
+	}
+	m.journal.asking(r)
+	agree("asked", "")
+	must(t, m.o.Record.Decided(t.Context(), r, consent.Decision{Outcome: consent.Allowed, By: "mode"}))
+	m.journal.running(r, consent.Choice{}, "mode")
+	agree("runs", "session card")
+	o := record.Outcome{State: "done", Result: "exit code 0"}
+	must(t, m.o.Record.Finished(t.Context(), r.ID, o))
+	m.journal.finished(r, o, 2)
+	agree("ended", "session card")
 }
 
 func TestDetailWithItsOutputGone(t *testing.T) {
@@ -164,7 +192,7 @@ func TestJournalIsBounded(t *testing.T) {
 	m := newMachine(t)
 	running := command("running", "sleep 1h")
 	m.journal.asking(running)
-	live := m.journal.running(running, consent.Choice{})
+	live := m.journal.running(running, consent.Choice{}, "mode")
 	live.sent(&wire.ProcessOutput{Data: []byte("so far")})
 	for i := range snapshot.MaxEntries + 50 {
 		m.journal.refused(command(fmt.Sprint("r", i), "ls"), consent.Denied, "mode", "No.")
@@ -232,7 +260,7 @@ func TestAllowNextIsOfferedOnce(t *testing.T) {
 func TestLeftBehind(t *testing.T) {
 	m := newMachine(t)
 	r := command("r1", "sleep 9 &")
-	m.journal.running(r, consent.Choice{})
+	m.journal.running(r, consent.Choice{}, "you")
 	m.journal.finished(r, record.Outcome{State: "done"}, 3)
 	for _, c := range []struct{ now, want int }{{5, 3}, {2, 2}, {4, 2}, {0, 0}} {
 		entries, _ := m.journal.entries(func(session string) int {
