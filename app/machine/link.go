@@ -153,12 +153,30 @@ func (l *link) token(ctx context.Context, hub string) (string, error) {
 	switch {
 	case err == nil:
 		return token, nil
-	case hub == settings.HubThis:
+	case hub == settings.HubThis && errors.Is(err, login.ErrMissing):
 		return l.mint(ctx)
+	case hub == settings.HubThis:
+		l.m.log.Warn("The keychain does not give the token", "err", err)
+		return l.pass(ctx)
 	case errors.Is(err, login.ErrMissing):
 		return "", fmt.Errorf("%w: %w", tunnel.ErrUnauthorized, errNoToken)
 	}
 	return "", wire.Wrap(err, wire.CodeInternal, "This computer's keychain can't be read, so it can't sign in to its hub. Unlock it; the hub is tried again by itself.")
+}
+
+const inMemory = "The keychain of this computer can't be used, so this program keeps its key in memory and makes a new one at each start."
+
+// pass makes a token of the hub inside that lasts until this program ends; the
+// one in the keychain, which can't be read now, stays good.
+func (l *link) pass(ctx context.Context) (string, error) {
+	s := l.m.o.Settings.Get()
+	token, err := l.m.o.Hub.PassingToken(ctx, s.MachineID, s.Name)
+	if err != nil {
+		return "", err
+	}
+	l.m.Warn(inMemory)
+	l.set(func(v *linkState) { v.embeddedToken = token })
+	return token, nil
 }
 
 // mint makes a token of the hub inside and keeps it.
@@ -168,14 +186,14 @@ func (l *link) mint(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inMemory := ""
+	held := ""
 	if err := l.m.o.Keychain.Set(ctx, login.TokenItem(settings.HubThis), token); err != nil {
 		l.m.log.Warn("The keychain does not take the token", "err", err)
-		l.m.Warn("The keychain of this computer can't be used, so this program keeps its key in memory and makes a new one at each start.")
-		inMemory = token
+		l.m.Warn(inMemory)
+		held = token
 	}
 	// An earlier one has just ended, in memory too.
-	l.set(func(v *linkState) { v.embeddedToken = inMemory })
+	l.set(func(v *linkState) { v.embeddedToken = held })
 	return token, nil
 }
 

@@ -28,6 +28,10 @@ func (h *fakeHub) MachineToken(context.Context, string, string) (string, error) 
 	return fmt.Sprintf("token %d", h.tokens), nil
 }
 
+func (h *fakeHub) PassingToken(ctx context.Context, id, name string) (string, error) {
+	return h.MachineToken(ctx, id, name)
+}
+
 // A token that was kept in memory ends with the next one, wherever that is
 // kept: pairing again mends a machine whose keychain has come back.
 func TestTokenFromMemoryToTheKeychain(t *testing.T) {

@@ -33,6 +33,8 @@ type EmbeddedHub interface {
 	Stop()
 	// MachineToken mints a token for this machine; earlier ones end.
 	MachineToken(ctx context.Context, machineID, name string) (string, error)
+	// PassingToken mints one for memory; the one in the keychain stays good.
+	PassingToken(ctx context.Context, machineID, name string) (string, error)
 	RevokeMachine(ctx context.Context, machineID string) error
 	// MakeKey makes a key for a program; it is returned once.
 	MakeKey(ctx context.Context, name string) (string, error)

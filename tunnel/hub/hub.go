@@ -179,10 +179,20 @@ func (h *Hub) nothing(w http.ResponseWriter, r *http.Request) {
 // MachineToken makes the token that a computer connects with; its earlier
 // tokens end, and so does a connection that was made with one.
 func (h *Hub) MachineToken(ctx context.Context, machineID, name string) (string, error) {
+	return h.machineToken(ctx, machineID, name, false)
+}
+
+// PassingToken mints a token that its machine keeps in memory, where there is
+// no keychain or a locked one. The token in the keychain stays good.
+func (h *Hub) PassingToken(ctx context.Context, machineID, name string) (string, error) {
+	return h.machineToken(ctx, machineID, name, true)
+}
+
+func (h *Hub) machineToken(ctx context.Context, machineID, name string, passing bool) (string, error) {
 	if err := (&wire.SessionRef{SessionID: machineID}).Validate(); err != nil {
 		return "", fmt.Errorf("%q cannot be the id of a computer: %w", machineID, err)
 	}
-	token, err := h.store.AddMachineToken(ctx, machineID, name)
+	token, err := h.store.AddMachineToken(ctx, machineID, name, passing)
 	if err != nil {
 		return "", err
 	}

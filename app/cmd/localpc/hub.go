@@ -86,6 +86,14 @@ func (e *embedded) MachineToken(ctx context.Context, id, name string) (string, e
 	return h.MachineToken(ctx, id, name)
 }
 
+func (e *embedded) PassingToken(ctx context.Context, id, name string) (string, error) {
+	h, err := e.running(ctx)
+	if err != nil {
+		return "", err
+	}
+	return h.PassingToken(ctx, id, name)
+}
+
 func (e *embedded) RevokeMachine(ctx context.Context, id string) error {
 	h, err := e.running(ctx)
 	if err != nil {

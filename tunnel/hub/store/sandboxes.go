@@ -41,7 +41,7 @@ func (s *Store) scanSandbox(scan func(...any) error) (Sandbox, error) {
 		return Sandbox{}, fmt.Errorf("sandbox %s: %w", b.ID, err)
 	}
 	b.Started, b.EndsAt = fromMS(started), fromMS(ends)
-	b.Ended = ended != 0 || !s.now().Before(b.EndsAt)
+	b.Ended = ended != 0 || !s.steady().Before(b.EndsAt)
 	return b, nil
 }
 
@@ -56,12 +56,12 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (S
 		return Sandbox{}, err
 	}
 	b.Started = fromMS(ms(s.now()))
-	b.EndsAt = b.Started.Add(ttl)
+	b.EndsAt = fromMS(ms(s.steady().Add(ttl)))
 	if _, err := s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, machine, principal, template, metadata, folder, mode, started, ends_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		b.ID, b.Machine, b.Principal, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt)); err != nil {
 		return Sandbox{}, fmt.Errorf("add sandbox: %w", err)
 	}
-	if _, err := s.db.ExecContext(ctx, `DELETE FROM sandboxes WHERE ends_at < ?1 OR ended > 0 AND ended < ?1`, ms(s.now().Add(-kept))); err != nil {
+	if _, err := s.db.ExecContext(ctx, `DELETE FROM sandboxes WHERE ends_at < ?1 OR ended > 0 AND ended < ?1`, ms(s.steady().Add(-kept))); err != nil {
 		return Sandbox{}, fmt.Errorf("prune sandboxes: %w", err)
 	}
 	return b, nil
@@ -74,12 +74,12 @@ func (s *Store) Sandbox(ctx context.Context, id string) (Sandbox, error) {
 
 // SetEnd moves the end of a running sandbox.
 func (s *Store) SetEnd(ctx context.Context, id string, ttl time.Duration) error {
-	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET ends_at = ? WHERE id = ? AND ended = 0`, ms(s.now().Add(ttl)), id))
+	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET ends_at = ? WHERE id = ? AND ended = 0`, ms(s.steady().Add(ttl)), id))
 }
 
 // EndSandbox ends a running sandbox. ErrNotFound when it was not running.
 func (s *Store) EndSandbox(ctx context.Context, id, reason string) error {
-	now := ms(s.now())
+	now := ms(s.steady())
 	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET ended = ?1, reason = ?2 WHERE id = ?3 AND ended = 0 AND ends_at > ?1`, now, reason, id))
 }
 
@@ -129,7 +129,7 @@ type Query struct {
 // Sandboxes lists running sandboxes by their start.
 func (s *Store) Sandboxes(ctx context.Context, q Query) ([]Sandbox, error) {
 	query := `SELECT ` + sandboxColumns + ` FROM sandboxes WHERE ended = 0 AND principal = ? AND started >= ? AND ends_at > ?`
-	args := []any{q.Principal, ms(q.Since), ms(s.now())}
+	args := []any{q.Principal, ms(q.Since), ms(s.steady())}
 	cmp, dir := "<", "DESC"
 	if q.Oldest {
 		cmp, dir = ">", "ASC"
@@ -152,7 +152,7 @@ func (s *Store) Sandboxes(ctx context.Context, q Query) ([]Sandbox, error) {
 
 // Running lists every running sandbox.
 func (s *Store) Running(ctx context.Context) ([]Sandbox, error) {
-	return s.sandboxes(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE ended = 0 AND ends_at > ?`, ms(s.now()))
+	return s.sandboxes(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE ended = 0 AND ends_at > ?`, ms(s.steady()))
 }
 
 func (s *Store) sandboxes(ctx context.Context, query string, args ...any) ([]Sandbox, error) {

@@ -39,6 +39,9 @@ type Store struct {
 	db     *sql.DB
 	secret []byte
 	now    func() time.Time
+	// steady is the clock of everything that ends: it goes on evenly when the
+	// computer's clock is set.
+	steady func() time.Time
 }
 
 // Open opens the data in dir, making the directory (0700) and the files in it
@@ -64,7 +67,8 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 		return nil, fmt.Errorf("hub data %s: %w", path, err)
 	}
 	db.SetMaxOpenConns(8)
-	s := &Store{db: db, secret: secret, now: time.Now}
+	began := time.Now()
+	s := &Store{db: db, secret: secret, now: time.Now, steady: func() time.Time { return began.Round(0).Add(time.Since(began)) }}
 	if err := s.migrate(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("hub data %s: %w", path, err)

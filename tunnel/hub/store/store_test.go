@@ -100,7 +100,7 @@ func TestTokens(t *testing.T) {
 	if found, err := s.FindKey(ctx, k.Secret); err != nil || found.ID != k.ID {
 		t.Errorf("find: %+v, %v", found, err)
 	}
-	token, err := s.AddMachineToken(ctx, "m1", "Mac-1")
+	token, err := s.AddMachineToken(ctx, "m1", "Mac-1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestTokens(t *testing.T) {
 	if _, _, err := s.FindMachineToken(ctx, k.Secret); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a key as a token: %v", err)
 	}
-	again, err := s.AddMachineToken(ctx, "m1", "Mac-1")
+	again, err := s.AddMachineToken(ctx, "m1", "Mac-1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestSandboxesAreForgotten(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := t.Context()
 	now := time.Now()
-	s.now = func() time.Time { return now }
+	s.steady = func() time.Time { return now }
 	if _, err := s.Connected(ctx, Machine{ID: "m1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,5 +222,73 @@ func TestSandboxesAreForgotten(t *testing.T) {
 	}
 	if b, err := s.Sandbox(ctx, "i2"); err != nil || b.Ended {
 		t.Errorf("the new one: %+v, %v", b, err)
+	}
+}
+
+// A token for a machine's memory ends its like, and leaves the kept one good;
+// a kept one, and a revocation, end them all.
+func TestPassingTokens(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mint := func(passing bool) string {
+		t.Helper()
+		token, err := s.AddMachineToken(ctx, "m1", "Mac-1", passing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	good := func(want bool, tokens ...string) {
+		t.Helper()
+		for i, token := range tokens {
+			if _, _, err := s.FindMachineToken(ctx, token); (err == nil) != want {
+				t.Errorf("token %d: %v", i, err)
+			}
+		}
+	}
+	kept := mint(false)
+	first := mint(true)
+	second := mint(true)
+	good(true, kept, second)
+	good(false, first)
+	next := mint(false)
+	good(true, next)
+	good(false, kept, second)
+	last := mint(true)
+	if err := s.RevokeMachine(ctx, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	good(false, next, last)
+}
+
+// Setting the computer's clock ends no sandbox, and makes none longer.
+func TestSandboxesKeepTheirTimeWhenTheClockIsSet(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.AddMachineToken(ctx, "m1", "Mac-1", false); err != nil {
+		t.Fatal(err)
+	}
+	even := time.Now()
+	s.steady = func() time.Time { return even }
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", Machine: "m1", Principal: "k1"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, jump := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
+		s.now = func() time.Time { return time.Now().Add(jump) }
+		if b, err := s.Sandbox(ctx, "sb1"); err != nil || b.Ended {
+			t.Errorf("the clock is set by %s: %+v, %v", jump, b, err)
+		}
+	}
+	even = even.Add(time.Hour)
+	if b, err := s.Sandbox(ctx, "sb1"); err != nil || !b.Ended {
+		t.Errorf("an hour later: %+v, %v", b, err)
 	}
 }

@@ -145,8 +145,14 @@ func (s *Store) touch(ctx context.Context, id string, last time.Time) error {
 	return err
 }
 
+// passingName marks a token that lives in a machine's memory: no computer is
+// named so, since names have no newline.
+const passingName = "\n"
+
 // AddMachineToken makes the token of a machine and revokes its earlier ones.
-func (s *Store) AddMachineToken(ctx context.Context, machine, name string) (string, error) {
+// One that is kept in memory only (passing) revokes only its like: the token
+// in the machine's keychain, which could not be read, stays good.
+func (s *Store) AddMachineToken(ctx context.Context, machine, name string, passing bool) (string, error) {
 	secret := newSecret(MachinePrefix, 32)
 	now := ms(s.now())
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -154,14 +160,18 @@ func (s *Store) AddMachineToken(ctx context.Context, machine, name string) (stri
 		return "", fmt.Errorf("machine token: %w", err)
 	}
 	defer tx.Rollback()
+	tokenName := name
+	if passing {
+		tokenName = passingName
+	}
 	for _, q := range []struct {
 		sql  string
 		args []any
 	}{
 		{`INSERT INTO machines (id, user_id, name, created) VALUES (?, 'owner', ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name`, []any{machine, name, now}},
-		{`UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, []any{now, machine}},
+		{`UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0 AND (? OR name = ?)`, []any{now, machine, !passing, passingName}},
 		{`INSERT INTO tokens (id, user_id, kind, hash, prefix, name, machine, created) VALUES (?, 'owner', 'machine', ?, ?, ?, ?, ?)`,
-			[]any{newID("m"), hash(secret), secret[:len(MachinePrefix)+4], name, machine, now}},
+			[]any{newID("m"), hash(secret), secret[:len(MachinePrefix)+4], tokenName, machine, now}},
 	} {
 		if _, err := tx.ExecContext(ctx, q.sql, q.args...); err != nil {
 			return "", fmt.Errorf("machine token: %w", err)
