@@ -88,7 +88,7 @@ func (c *copier) dir(ctx context.Context, from *os.Root, name string, to *os.Roo
 	if err := to.Mkdir(as, 0o700); err != nil {
 		return err
 	}
-	out, err := to.OpenRoot(as + "/")
+	out, err := openFolder(to, as)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type base struct {
 
 // openJail checks that the folder is still the one that was chosen.
 func openJail(s *capabilities.Session) (*jail, error) {
-	root, err := os.OpenRoot(s.Folder + "/") // with the slash it waits for no pipe in the folder's place
+	root, err := os.OpenRoot(s.Folder + "/") // with the slash the system waits for no pipe in the folder's place
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, wire.Wrap(err, wire.CodeForbidden, "This computer does not let the program into the session's folder %s any more.", shown(s.Folder))
@@ -224,8 +224,7 @@ func openReal(dir *os.Root, name string) (*os.Root, error) {
 	if !want.IsDir() {
 		return nil, consent.ErrChanged
 	}
-	// With the slash it waits for no pipe that took the folder's place.
-	next, err := dir.OpenRoot(name + "/")
+	next, err := openFolder(dir, name)
 	if err != nil {
 		return nil, err
 	}

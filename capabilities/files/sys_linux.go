@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,17 @@ const openFlags = unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_NOCTTY
 // handle opens a directory as a place to work in. It needs no right to list it.
 func handle(root *os.Root, dir string) (*os.File, error) {
 	return root.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+}
+
+// openFolder opens the folder name in dir to work in. Unlike Root.OpenRoot it
+// waits for no writer when a pipe has taken the folder's place.
+func openFolder(dir *os.Root, name string) (*os.Root, error) {
+	f, err := handle(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
 }
 
 // lstat says what is at rel.

@@ -16,6 +16,8 @@ const openFlags = syscall.O_NONBLOCK
 
 func handle(root *os.Root, dir string) (*os.File, error) { return root.Open(dir) }
 
+func openFolder(dir *os.Root, name string) (*os.Root, error) { return dir.OpenRoot(name) }
+
 func (b *base) lstat(rel string) (node, error) {
 	fi, err := b.root.Lstat(rel)
 	if err != nil {
