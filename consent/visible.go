@@ -1,7 +1,10 @@
 package consent
 
 import (
+	"crypto/rand"
 	"fmt"
+	"math/big"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,4 +67,14 @@ func hidden(r rune) bool {
 		return true
 	}
 	return unicode.In(r, unicode.C, unicode.Z, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
+}
+
+// Digits are two digits that a person types to allow by keyboard, new for each
+// card.
+func Digits() string {
+	n, err := rand.Int(rand.Reader, big.NewInt(90))
+	if err != nil {
+		panic("consent: the system has no randomness: " + err.Error())
+	}
+	return strconv.FormatInt(10+n.Int64(), 10)
 }

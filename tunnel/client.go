@@ -233,7 +233,7 @@ func (c *Client) once(ctx context.Context) error {
 		if resp != nil {
 			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4096))
 			resp.Body.Close()
-			if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			if resp.StatusCode == http.StatusUnauthorized {
 				return fmt.Errorf("%w (status %d)", ErrUnauthorized, resp.StatusCode)
 			}
 			return fmt.Errorf("dial: hub answered %s", resp.Status)

@@ -61,8 +61,10 @@ type Handler struct {
 	Snapshot func() snapshot.Snapshot
 	Intend   func(context.Context, snapshot.Intent) (snapshot.Reply, error)
 	Head     func() (consent.Request, snapshot.CardInfo, bool)
-	Shown    func(id string)
-	Answer   func(id string, a consent.Answer) error
+	// Join makes this connection a place where the card of request id is
+	// shown, until leave is called; ok is false when it is not open any more.
+	Join   func(id string) (leave func(), ok bool)
+	Answer func(id string, a consent.Answer) error
 }
 
 // Server listens. Make it with Listen, end it with Close.
@@ -138,11 +140,17 @@ func (s *Server) serve(c *net.UnixConn) {
 	sc := bufio.NewScanner(c)
 	sc.Buffer(make([]byte, 4<<10), maxLine)
 	enc := json.NewEncoder(c)
+	var left []func()
+	defer func() {
+		for _, fn := range left {
+			fn()
+		}
+	}()
 	for sc.Scan() {
 		var r Request
 		resp := Response{Error: "The request is not readable."}
 		if err := json.Unmarshal(sc.Bytes(), &r); err == nil {
-			resp = s.answer(r)
+			resp = s.answer(r, &left)
 		}
 		if err := enc.Encode(resp); err != nil {
 			return
@@ -153,7 +161,9 @@ func (s *Server) serve(c *net.UnixConn) {
 	}
 }
 
-func (s *Server) answer(r Request) Response {
+// answer does what a request wants. What has to be done when its connection
+// ends is put into left.
+func (s *Server) answer(r Request, left *[]func()) Response {
 	fail := func(err error) Response { return Response{Error: err.Error()} }
 	switch {
 	case r.Op == OpStatus:
@@ -170,7 +180,11 @@ func (s *Server) answer(r Request) Response {
 		if !ok {
 			return Response{}
 		}
-		s.h.Shown(req.ID)
+		leave, ok := s.h.Join(req.ID)
+		if !ok {
+			return Response{}
+		}
+		*left = append(*left, leave)
 		return Response{Card: &Card{req, info}}
 	case r.Op == OpAnswer && r.Answer != nil:
 		if err := s.h.Answer(r.ID, *r.Answer); err != nil {

@@ -56,7 +56,7 @@ func machine() control.Handler {
 		Head: func() (consent.Request, snapshot.CardInfo, bool) {
 			return consent.Request{}, snapshot.CardInfo{}, false
 		},
-		Shown:  func(string) {},
+		Join:   func(string) (func(), bool) { return func() {}, true },
 		Answer: func(string, consent.Answer) error { return nil },
 	}
 }
@@ -115,7 +115,8 @@ func TestRequests(t *testing.T) {
 	h.Head = func() (consent.Request, snapshot.CardInfo, bool) {
 		return r, snapshot.CardInfo{Folders: []string{"/work"}}, open
 	}
-	h.Shown = func(id string) { shown = id }
+	left := make(chan struct{})
+	h.Join = func(id string) (func(), bool) { shown = id; return func() { close(left) }, true }
 	h.Answer = func(id string, a consent.Answer) error {
 		if id != "r1" {
 			return errors.New("this question is not open any more")
@@ -139,6 +140,12 @@ func TestRequests(t *testing.T) {
 	if err != nil || resp.Card == nil || resp.Card.Request.Exact != r.Exact || shown != "r1" {
 		t.Errorf("card: %+v, %v, shown %q", resp.Card, err, shown)
 	}
+	select {
+	case <-left:
+		t.Error("a connection that is still there has left its card")
+	default:
+	}
+	defer func() { c.Close(); <-left }()
 	yes := consent.Answer{Allow: true, Choice: consent.Choice{Contain: consent.Contained}}
 	if _, err := c.Do(control.Request{Op: control.OpAnswer, ID: "r0", Answer: &yes}); err == nil {
 		t.Error("an answer to no question is taken")

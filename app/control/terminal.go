@@ -2,10 +2,8 @@ package control
 
 import (
 	"bufio"
-	"crypto/rand"
 	"fmt"
 	"io"
-	"math/big"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,15 +15,6 @@ import (
 	"localpc/app/snapshot"
 	"localpc/consent"
 )
-
-// Digits are two digits that a person types to allow, new for each card.
-func Digits() string {
-	n, err := rand.Int(rand.Reader, big.NewInt(90))
-	if err != nil {
-		panic("control: the system has no randomness: " + err.Error())
-	}
-	return fmt.Sprint(10 + n.Int64())
-}
 
 // WriteCard writes a question for a terminal: everything a card shows, with
 // nothing in it that a terminal obeys.
@@ -274,7 +263,7 @@ func (t *Terminal) say(text string) {
 func (t *Terminal) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.card, t.digits, t.asked = &Card{r, info}, Digits(), r.ID
+	t.card, t.digits, t.asked = &Card{r, info}, consent.Digits(), r.ID
 	var b strings.Builder
 	WriteCard(&b, *t.card, t.digits)
 	t.say(b.String())

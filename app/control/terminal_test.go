@@ -204,7 +204,7 @@ func TestWriteCard(t *testing.T) {
 func TestDigits(t *testing.T) {
 	seen := map[string]bool{}
 	for range 500 {
-		d := control.Digits()
+		d := consent.Digits()
 		if len(d) != 2 || d[0] < '1' || d[0] > '9' || d[1] < '0' || d[1] > '9' {
 			t.Fatalf("digits %q", d)
 		}

@@ -3,13 +3,11 @@ package desklink
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"os/exec"
 	"sync"
 	"time"
@@ -100,11 +98,7 @@ var errClosed = errors.New("the desktop link is closed")
 // Present shows a card. The error says that localpc-desktop can't be started;
 // that it can't draw is told by OnLost, that it has drawn by OnShown.
 func (h *Host) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
-	n, err := rand.Int(rand.Reader, big.NewInt(90))
-	if err != nil {
-		return false, err
-	}
-	c := &Card{Request: r, Waiting: info.Waiting, Digits: fmt.Sprint(10 + n.Int64()), ArmMS: armMS, Folders: info.Folders, ContainProblem: info.ContainProblem}
+	c := &Card{Request: r, Waiting: info.Waiting, Digits: consent.Digits(), ArmMS: armMS, Folders: info.Folders, ContainProblem: info.ContainProblem}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, err := h.need()

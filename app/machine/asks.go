@@ -280,6 +280,27 @@ func (q *Asks) Answer(id string, answer consent.Answer) error {
 	return nil
 }
 
+// joined is a surface that came to one card by itself.
+type joined struct{ _ byte } // not of size zero: each has its own address
+
+func (*joined) Present(consent.Request, snapshot.CardInfo) (bool, error) { return false, ErrGone }
+func (*joined) Withdraw(string)                                          {}
+
+// Join makes somebody who shows the card of request id by himself a surface of
+// it, until he leaves.
+func (q *Asks) Join(id string) (leave func(), ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.find(id)
+	if a == nil {
+		return nil, false
+	}
+	s := &joined{}
+	a.by[s] = true
+	q.markShown(a)
+	return func() { q.Lost(s) }, true
+}
+
 // Lost says that a surface died. A card that it had not drawn yet is presented
 // once more; one that was on its screen, and nowhere else, is undelivered.
 func (q *Asks) Lost(s Surface) {

@@ -438,6 +438,30 @@ func TestTwoSurfaces(t *testing.T) {
 	})
 }
 
+// A terminal that came to the open card by itself keeps it open when the
+// desktop dies, and is the last when it leaves.
+func TestJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &place{}
+		q, _ := newAsks(desk)
+		a := prompt(t.Context(), q, question("a", 50*time.Second))
+		if _, ok := q.Join("another"); ok {
+			t.Error("joined a question that is not open")
+		}
+		leave, ok := q.Join("a")
+		if !ok {
+			t.Fatal("the open question can't be joined")
+		}
+		q.Lost(desk)
+		if !a.open() {
+			t.Fatalf("%v", a.err)
+		}
+		leave()
+		a.ended(t, consent.Undelivered, 0, "could not be shown")
+		leave() // later it does nothing
+	})
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

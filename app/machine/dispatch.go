@@ -17,6 +17,9 @@ import (
 // describeWithin bounds step 3: after that an executor says "more than N".
 const describeWithin = 300 * time.Millisecond
 
+// describeAtMost is when an executor that does not come back is given up.
+const describeAtMost = 10 * time.Second
+
 // A card lives 50 s where its client names no time, and an hour at most.
 const (
 	defaultWait = 50 * time.Second
@@ -41,9 +44,7 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x *tunne
 	}
 	for range asksAgain {
 		// Step 3: the executor says what would happen.
-		ctx, cancel := context.WithTimeout(t.ctx, describeWithin)
-		d, err := t.executor.Describe(ctx, t.call)
-		cancel()
+		d, err := t.describe()
 		if err != nil {
 			return "", nil, t.refused(err)
 		}
@@ -83,6 +84,7 @@ type task struct {
 	session  *session // nil for SESSION_OPEN
 	executor capabilities.Capability
 	call     capabilities.Call
+	held     int64 // bytes of its upload on the disk
 	who      asker
 	arrived  time.Time
 	deadline time.Time
@@ -133,13 +135,44 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 	}
 	t.end = func() {
 		if t.call.Upload != nil {
-			m.unspool(t.call.Upload)
+			m.unspool(t.call.Upload, t.held)
 		}
 		end()
 		leave()
 		m.changed()
 	}
 	return t, nil
+}
+
+// describe asks the executor, which keeps to the time it is given. Should a
+// system call hang all the same (a network folder whose server has gone), the
+// request is given up, and can be stopped.
+func (t *task) describe() (capabilities.Description, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, describeWithin)
+	defer cancel()
+	type found struct {
+		d   capabilities.Description
+		err error
+	}
+	done := make(chan found, 1)
+	if !t.m.background(func(context.Context) {
+		d, err := t.executor.Describe(ctx, t.call)
+		done <- found{d, err}
+	}) {
+		return capabilities.Description{}, stoppedBy("This computer's program was closed.")
+	}
+	select {
+	case f := <-done:
+		return f.d, f.err
+	case <-t.ctx.Done():
+	case <-time.After(describeAtMost):
+	}
+	select {
+	case f := <-done:
+		return f.d, f.err
+	default:
+		return capabilities.Description{}, wire.Errorf(wire.CodeInternal, "This computer could not look at what was asked for in time; is it on a network folder whose server does not answer?")
+	}
 }
 
 // request is everything the policy judges, the card shows and the record keeps.

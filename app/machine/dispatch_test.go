@@ -403,3 +403,24 @@ func TestUploadsAreSpooled(t *testing.T) {
 }
 
 var _ tunnel.Handler = (*Machine)(nil).dispatch
+
+// An executor that hangs while it looks (a folder on a server that has gone)
+// can be stopped like everything else.
+func TestARequestThatHangsWhileItLooksCanBeStopped(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	looks, never := make(chan struct{}), make(chan struct{})
+	defer close(never)
+	r.probe.describe = func(capabilities.Call) capabilities.Description {
+		close(looks)
+		<-never
+		return capabilities.Description{}
+	}
+	reply := make(chan error, 1)
+	go func() { reply <- r.do("s1") }()
+	within(t, "looking", looks)
+	if _, err := r.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.StopAll}); err != nil {
+		t.Error(err)
+	}
+	wantCode(t, within(t, "reply", reply), wire.CodeStopped)
+}

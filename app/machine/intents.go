@@ -49,11 +49,6 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 			return snapshot.Reply{}, sentence("This has ended already.")
 		}
 		return say("Stopped."), nil
-	case snapshot.EndSession:
-		if err := m.sessions.end(ctx, in.Session, "The person at this computer ended the session.", ""); err != nil {
-			return snapshot.Reply{}, err
-		}
-		return say("The session has ended."), nil
 	case snapshot.AllowNext:
 		return m.allowNext(ctx, in.Entry)
 	case snapshot.MakeKey:

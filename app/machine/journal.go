@@ -230,7 +230,11 @@ func (j *journal) refused(r consent.Request, outcome consent.Outcome, by, reason
 	e := newEntry(r)
 	e.Outcome, e.By = snapshot.Outcome(outcome), byWords(by)
 	e.CanAllowNext = (outcome == consent.Expired || outcome == consent.Undelivered) && len(r.Effects) > 0 || r.Capability == consent.CapabilitySession && outcome != consent.Denied && outcome != consent.Cancelled
-	j.put(&item{e: e, req: &r, reason: reason})
+	it := &item{e: e} // its detail is in the record
+	if e.CanAllowNext {
+		it.req, it.reason = &r, reason
+	}
+	j.put(it)
 	j.mu.Unlock()
 	j.m.changed()
 }

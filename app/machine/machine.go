@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"localpc/app/login"
@@ -97,6 +98,8 @@ type Machine struct {
 	checked  snapshot.Record   // guarded by mu
 	warnings []string          // guarded by mu
 	closing  bool              // guarded by mu: nothing new begins in the background
+
+	spooled atomic.Int64 // bytes of uploads on the disk
 
 	ctx    context.Context // background work hangs on it; ends last
 	cancel context.CancelFunc

@@ -14,6 +14,9 @@ import (
 	"localpc/tunnel/wire"
 )
 
+// maxSpooled bounds what all uploads that wait have on the disk together.
+const maxSpooled = 4 << 30
+
 // headBytes of an upload are shown on its card.
 const headBytes = 4 << 10
 
@@ -41,6 +44,12 @@ func (t *task) spool(x *tunnel.Exchange) error {
 			f.Close()
 			return wire.Errorf(wire.CodeTooLarge, "The file is larger than %d MiB, which is the most this computer takes.", wire.MaxUpload>>20)
 		}
+		if t.m.spooled.Add(int64(len(c.Data))) > maxSpooled {
+			t.m.spooled.Add(-int64(len(c.Data)))
+			f.Close()
+			return wire.Errorf(wire.CodeOverloaded, "Too much waits to be written on this computer already; try again in a moment.")
+		}
+		t.held += int64(len(c.Data))
 		if _, err := body.Write(c.Data); err != nil {
 			f.Close()
 			return spoolError(err)
@@ -80,7 +89,8 @@ func spoolError(err error) error {
 	return wire.Wrap(err, wire.CodeInternal, "This computer could not take the file; its log says why. Nothing was changed.")
 }
 
-func (m *Machine) unspool(up *capabilities.Upload) {
+func (m *Machine) unspool(up *capabilities.Upload, held int64) {
+	m.spooled.Add(-held)
 	if err := os.Remove(up.Path); err != nil {
 		m.log.Warn("An upload's spool could not be removed", "err", err)
 	}

@@ -165,8 +165,7 @@ const (
 	StopAll     IntentKind = "stop-all"   //
 	StopOne     IntentKind = "stop-one"   // Entry
 	AllowNext   IntentKind = "allow-next" // Entry
-	EndSession  IntentKind = "end-session"
-	MakeKey     IntentKind = "make-key" // Text: the program's name
+	MakeKey     IntentKind = "make-key"   // Text: the program's name
 	ForgetKey   IntentKind = "forget-key"
 	Practice    IntentKind = "practice"
 	Export      IntentKind = "export" // Text: the file to write
@@ -181,11 +180,10 @@ const (
 
 // Intent is a person's wish, from the tray, a window or the control socket.
 type Intent struct {
-	Kind    IntentKind `json:"kind"`
-	Entry   string     `json:"entry,omitempty"`
-	Session string     `json:"session,omitempty"`
-	Text    string     `json:"text,omitempty"`
-	Filter  string     `json:"filter,omitempty"` // a capability, or ""
+	Kind   IntentKind `json:"kind"`
+	Entry  string     `json:"entry,omitempty"`
+	Text   string     `json:"text,omitempty"`
+	Filter string     `json:"filter,omitempty"` // a capability, or ""
 }
 
 // Windows. Serialised.

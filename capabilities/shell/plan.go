@@ -198,7 +198,7 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 		d.Details = append(d.Details, s)
 	}
 	if pl.limit > 0 {
-		d.Details = append(d.Details, "Ended after "+pl.limit.String()+" at the latest")
+		d.Details = append(d.Details, "Ended after "+inWords(pl.limit)+" at the latest")
 	}
 	if os.Geteuid() == 0 && d.FullOffered {
 		d.Details = append(d.Details, "This program runs as root here, and with full access the command would too")
@@ -222,3 +222,20 @@ func clip(s string, n int) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// inWords is a length of time for people: "90 seconds", "2 hours".
+func inWords(d time.Duration) string {
+	n, unit := d.Milliseconds(), "millisecond"
+	switch {
+	case d >= 2*time.Hour && d%time.Hour == 0:
+		n, unit = int64(d.Hours()), "hour"
+	case d >= 2*time.Minute && d%time.Minute == 0:
+		n, unit = int64(d.Minutes()), "minute"
+	case d%time.Second == 0:
+		n, unit = int64(d.Seconds()), "second"
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return strconv.FormatInt(n, 10) + " " + unit
+}

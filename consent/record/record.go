@@ -141,7 +141,12 @@ func (l *Log) append(ctx context.Context, kind, ref string, body any) (consent.E
 	e.Sig = hex.EncodeToString(ed25519.Sign(l.key, raw))
 	// The request's end does not cut the write off: a database may then say that
 	// it failed though the entry is there, and the next one would not fit.
-	if err := l.rows.AppendEntry(context.WithoutCancel(ctx), e); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := l.rows.AppendEntry(ctx, e); err != nil {
+		// Where the entry is there all the same, the chain goes on behind it.
+		if last, ok, rerr := l.rows.LastEntry(ctx, ""); rerr == nil && ok && last.Hash == e.Hash {
+			l.last = e
+		}
 		return consent.Entry{}, fmt.Errorf("write the record: %w", err)
 	}
 	l.last = e
@@ -195,6 +200,9 @@ type Report struct {
 	At      int64  `json:"at,omitempty"` // Seq of the first break
 	// Unkept counts the epochs whose key lived in memory only.
 	Unkept int `json:"unkept,omitempty"`
+	// UnkeptFrom is the Seq from which on the newest entries are signed with
+	// such a key; 0 when they are signed with a kept one.
+	UnkeptFrom int64 `json:"unkept_from,omitempty"`
 	// Others counts the epochs whose key was kept, and is not the trusted one:
 	// from before the keychain was lost, or somebody else's.
 	Others int `json:"others,omitempty"`
@@ -237,10 +245,11 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 			if err != nil || len(pub) != ed25519.PublicKeySize {
 				return broken(e, "Entry %d has no readable key.", e.Seq)
 			}
-			key = pub
+			key, r.UnkeptFrom = pub, 0
 			switch {
 			case !ep.Kept:
 				r.Unkept++
+				r.UnkeptFrom = e.Seq
 			case trusted != nil && !key.Equal(trusted):
 				r.Others++
 			}
@@ -261,7 +270,7 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 		switch {
 		case key == nil:
 			r.OK, r.Problem = false, "The record is empty, though this computer's keychain has its key."
-		case !key.Equal(trusted):
+		case !key.Equal(trusted) && r.UnkeptFrom == 0:
 			r.OK, r.Problem = false, "The record's newest key is not the one in this computer's keychain."
 		}
 	}

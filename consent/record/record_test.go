@@ -379,3 +379,50 @@ type unreadable struct {
 }
 
 func (u unreadable) EachEntry(context.Context, int64, func(consent.Entry) error) error { return u.err }
+
+// A database that wrote an entry and reports a failure does not end the record.
+func TestAWriteThatWorkedAndFailed(t *testing.T) {
+	r := &lying{}
+	l, err := record.Open(t.Context(), record.Options{Rows: r, Key: key(1), Kept: true})
+	must(t, err)
+	r.lie = errors.New("no answer")
+	if err := l.Decided(t.Context(), consent.Request{ID: "r1"}, consent.Decision{}); !errors.Is(err, r.lie) {
+		t.Errorf("error %v", err)
+	}
+	r.lie = nil
+	must(t, l.Happened(t.Context(), "next", ""))
+	if rep := verify(t, &r.rows, public(1)); !rep.OK || rep.Entries != 3 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+type lying struct {
+	rows
+	lie error
+}
+
+func (r *lying) AppendEntry(ctx context.Context, e consent.Entry) error {
+	return errors.Join(r.rows.AppendEntry(ctx, e), r.lie)
+}
+
+// Without the keychain a record goes on under a key in memory, and says from
+// where on; that is no break. Another kept key at its end is one.
+func TestUnkeptEnd(t *testing.T) {
+	r := write(t)
+	if rep := verify(t, r, public(1)); rep.UnkeptFrom != 0 {
+		t.Errorf("%+v", rep)
+	}
+	from := int64(len(r.all)) + 1
+	must(t, open(t, r, 2, false).Happened(t.Context(), "start", ""))
+	if rep := verify(t, r, public(1)); !rep.OK || rep.UnkeptFrom != from {
+		t.Errorf("%+v, want unkept from %d", rep, from)
+	}
+	must(t, open(t, r, 1, true).Happened(t.Context(), "start", ""))
+	if rep := verify(t, r, public(1)); !rep.OK || rep.UnkeptFrom != 0 || rep.Unkept != 1 {
+		t.Errorf("%+v", rep)
+	}
+	must(t, open(t, r, 3, true).Happened(t.Context(), "start", ""))
+	if rep := verify(t, r, public(1)); rep.OK {
+		t.Errorf("%+v", rep)
+	}
+}

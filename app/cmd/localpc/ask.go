@@ -102,7 +102,7 @@ func answer(c *cli, cl *control.Client) error {
 	if err != nil || resp.Card == nil {
 		return err
 	}
-	digits := control.Digits()
+	digits := consent.Digits()
 	control.WriteCard(c.out, *resp.Card, digits)
 	sc := bufio.NewScanner(os.Stdin)
 	for sc.Scan() {

@@ -33,6 +33,7 @@ type parts struct {
 	desktop *desklink.Host // nil without a display
 	hub     *embedded
 	log     *slog.Logger
+	tell    func(title, body string) // a notification; nil without a display
 	closers []func()
 }
 
@@ -105,7 +106,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		return nil, err
 	}
 	server, err := control.Listen(c.paths.Socket(), control.Handler{Snapshot: p.machine.Snapshot, Intend: p.machine.Intend,
-		Head: p.machine.Asks().Head, Shown: p.machine.Asks().Shown, Answer: p.machine.Asks().Answer}, p.log)
+		Head: p.machine.Asks().Head, Join: p.machine.Asks().Join, Answer: p.machine.Asks().Answer}, p.log)
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +138,7 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 	p.closers = append(p.closers, p.desktop.Close)
 	note := tray.NewNotifier(tray.NotifierOptions{Show: p.desktop.Raise, Log: p.log})
 	p.closers = append(p.closers, note.Close)
+	p.tell = note.Show
 	h.Publish = func(s snapshot.Snapshot) { p.tray.Update(s); p.desktop.Publish(s) }
 	h.ShowWindow, h.RaiseCard = p.show, p.desktop.Raise
 	h.Notify = func(title, body string) {
@@ -165,6 +167,9 @@ func (p *parts) show(window string) {
 func (p *parts) wish(in snapshot.Intent) {
 	if _, err := p.machine.Intend(context.Background(), in); err != nil {
 		p.log.Error("A wish from the tray failed", "intent", in.Kind, "err", err)
+		if p.tell != nil {
+			p.tell("That did not work", err.Error())
+		}
 	}
 }
 
@@ -185,13 +190,17 @@ func (p *parts) begin(c *cli) {
 }
 
 func (p *parts) greeting() string {
+	pair := ""
+	if p.set.Get().Hub == "" {
+		pair = "\nPair with: localpc pair this"
+	}
 	switch {
 	case p.desktop != nil:
 		return "Local PC Executor is running. Look for its icon in the panel."
 	case term.IsTerminal(int(os.Stdin.Fd())):
-		return "Local PC Executor is running without a display. Questions are asked here.\nPair with: localpc pair this"
+		return "Local PC Executor is running without a display. Questions are asked here." + pair
 	}
-	return "Local PC Executor is running with neither display nor terminal: whatever would have to be asked is refused.\nPair with: localpc pair this"
+	return "Local PC Executor is running with neither display nor terminal: whatever would have to be asked is refused." + pair
 }
 
 // hasDisplay tells whether windows can be shown at all.

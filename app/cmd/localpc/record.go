@@ -92,7 +92,9 @@ func verify(ctx context.Context, c *cli, st *store.Store) error {
 		if kerr != nil {
 			fmt.Fprintln(c.out, "Its key could not be compared with the keychain's, which can't be read here.")
 		}
-		if report.Unkept > 0 {
+		if report.UnkeptFrom > 0 {
+			fmt.Fprintf(c.out, "From entry %d on it is signed with a key that was kept in memory only, since the keychain could not be used.\n", report.UnkeptFrom)
+		} else if report.Unkept > 0 {
 			fmt.Fprintf(c.out, "%d parts of it were signed with a key that was kept in memory only.\n", report.Unkept)
 		}
 		if report.Others > 0 {

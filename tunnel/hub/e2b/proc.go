@@ -92,7 +92,7 @@ func (p *proc) pump(s Stream, limit time.Duration) {
 			p.tell(&process.ProcessEvent{Event: &process.ProcessEvent_Data{Data: d}})
 		case *wire.ProcessExited:
 			if m.TimedOut {
-				p.err = connect.NewError(connect.CodeDeadlineExceeded, sentence(fmt.Sprintf("The command was stopped after its time limit of %s.", limit)))
+				p.err = connect.NewError(connect.CodeDeadlineExceeded, sentence(fmt.Sprintf("The command was stopped after its time limit of %g seconds.", limit.Seconds())))
 				return
 			}
 			p.end = &process.ProcessEvent{Event: &process.ProcessEvent_End{End: endEvent(m)}}
