@@ -113,6 +113,10 @@ type Rule struct {
 	Env        string      `json:"env,omitempty"`
 	Cwd        string      `json:"cwd,omitempty"`
 	Contain    Containment `json:"contain,omitempty"`
+	// Looked is the fingerprint of what was looked at for the card, such as the
+	// scripts that a command names. It is set for full access only: what may do
+	// everything must not be swapped behind its name.
+	Looked string `json:"looked,omitempty"`
 }
 
 // Key is the rule as one comparable string.
@@ -146,7 +150,7 @@ type Request struct {
 	// may choose full access instead.
 	Containable bool `json:"containable,omitempty"`
 	FullOffered bool `json:"full_offered,omitempty"`
-	// Rule is what would be remembered, with Contain left empty.
+	// Rule is what would be remembered, with Contain and Looked left empty.
 	Rule   Rule    `json:"rule"`
 	Scopes []Scope `json:"scopes,omitempty"` // offered, Once first
 

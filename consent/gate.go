@@ -218,6 +218,9 @@ func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) err
 	if deny {
 		s.Rule.Contain = ""
 	}
+	if s.Rule.Contain == FullAccess {
+		s.Rule.Looked = r.Fingerprint
+	}
 	if r.Capability == CapabilitySession {
 		if deny || !a.Choice.Remember {
 			return nil

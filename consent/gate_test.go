@@ -393,7 +393,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		check  func(*testing.T, consent.Stored, time.Time)
 	}{
 		{"session", command(), yes(consent.Session, consent.FullAccess), func(t *testing.T, s consent.Stored, _ time.Time) {
-			if s.Session != "s1" || s.Rule.Contain != consent.FullAccess || s.Deny || !s.Expires.IsZero() {
+			if s.Session != "s1" || s.Rule.Contain != consent.FullAccess || s.Rule.Looked != command().Fingerprint || s.Rule.Looked == "" || s.Deny || !s.Expires.IsZero() {
 				t.Errorf("%+v", s)
 			}
 		}},

@@ -101,6 +101,9 @@ func find(r consent.Request, remembered []consent.Stored, now time.Time, deny bo
 		}
 		want := r.Rule
 		want.Contain = s.Rule.Contain
+		if want.Contain == consent.FullAccess {
+			want.Looked = r.Fingerprint
+		}
 		if s.Rule == want {
 			return s, true
 		}
@@ -244,7 +247,7 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	case consent.Contained:
 		s += ", contained"
 	case consent.FullAccess:
-		s += ", full access"
+		s += ", full access, as long as the scripts it names stay as they are"
 	}
 	if r.Env != "" {
 		s += ", with " + consent.Visible(r.Env, false)

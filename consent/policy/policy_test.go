@@ -97,6 +97,9 @@ func TestModes(t *testing.T) {
 func grantFor(r consent.Request, s consent.Scope, c consent.Containment) consent.Stored {
 	g := consent.Stored{ID: "g1", Rule: r.Rule, Scope: s, Choice: consent.Choice{Scope: s, Contain: c}, Created: noon.Add(-time.Minute)}
 	g.Rule.Contain = c
+	if c == consent.FullAccess {
+		g.Rule.Looked = r.Fingerprint
+	}
 	switch s {
 	case consent.Session:
 		g.Session = r.Session
@@ -146,6 +149,8 @@ func TestGrants(t *testing.T) {
 		{"full access, always", func(s *consent.Stored) { *s = grantFor(run, consent.Always, consent.FullAccess) }, nil, false},
 		{"full access, 15 minutes", func(s *consent.Stored) { *s = grantFor(run, consent.Minutes15, consent.FullAccess) }, nil, false},
 		{"full access, not offered now", func(s *consent.Stored) { *s = grantFor(run, consent.Session, consent.FullAccess) }, func(r *consent.Request) { r.FullOffered = false }, false},
+		{"full access, what it names has changed", func(s *consent.Stored) { *s = grantFor(run, consent.Session, consent.FullAccess) }, func(r *consent.Request) { r.Fingerprint = "other scripts" }, false},
+		{"contained, what it names has changed", nil, func(r *consent.Request) { r.Fingerprint = "other scripts" }, true},
 		{"no containment said", func(s *consent.Stored) { s.Rule.Contain = "" }, nil, false},
 		{"a containment of no kind", func(s *consent.Stored) { s.Rule.Contain = "mostly" }, nil, false},
 		{"once is never remembered", func(s *consent.Stored) { s.Scope = consent.Once }, nil, false},
