@@ -35,7 +35,7 @@ type request struct {
 	admitted bool
 }
 
-const writeTimeout = 30 * time.Second
+const writeTimeout = 10 * time.Second
 
 func newSocket(c *Client, conn *websocket.Conn) *socket {
 	return &socket{c: c, conn: conn, began: time.Now(), open: map[string]*request{}}

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -166,6 +167,14 @@ func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
 	}, store.Sandbox{Principal: key.ID, Template: req.TemplateID, Metadata: req.Metadata})
 	if err != nil {
 		httpError(w, err)
+		return
+	}
+	if r.Context().Err() != nil {
+		// The program left just after the person had agreed: nobody knows of the
+		// sandbox, and nobody would end it.
+		if err := f.o.Backend.End(context.WithoutCancel(r.Context()), b, "Its program has gone."); err != nil {
+			f.o.Log.Warn("A sandbox that nobody knows of could not be ended", "err", err)
+		}
 		return
 	}
 	writeJSON(w, http.StatusCreated, f.sandboxJSON(b))

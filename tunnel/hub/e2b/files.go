@@ -27,6 +27,11 @@ const (
 
 // download serves GET /files?path=.
 func (f *Face) download(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Allow", "GET, POST")
+		writeError(w, http.StatusMethodNotAllowed, "A file is read with GET; whether it is there is asked with Stat.")
+		return
+	}
 	q := r.URL.Query()
 	if err := queryUser(q); err != nil {
 		writeError(w, http.StatusUnauthorized, err.Error())
