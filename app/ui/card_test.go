@@ -441,7 +441,7 @@ func TestMebibyteIsDrawnInPart(t *testing.T) {
 func TestDetailsAreSorted(t *testing.T) {
 	s := newStage(t)
 	c := s.command("a")
-	c.Request.Details = []string{"Working in /home/person/project", "With NODE_ENV=test", "Ended after 1m0s at the latest"}
+	c.Request.Details = []string{"Working in /home/person/project", "With NODE_ENV=test", "Ends after 60 seconds at the latest"}
 	s.card(c)
 	var exact []string
 	walk(s.u.card.win.Content(), func(o fyne.CanvasObject) {
@@ -452,7 +452,50 @@ func TestDetailsAreSorted(t *testing.T) {
 	if !slices.Equal(exact, []string{"npm test", "With NODE_ENV=test"}) {
 		t.Errorf("exact lines %q", exact)
 	}
-	if !has(s.u.card.win, "Working in /home/person/project\nEnded after 1m0s at the latest\nFolder: ") {
-		t.Errorf("card says %q", texts(s.u.card.win))
+	if w := s.u.card.win; !has(w, "Working in /home/person/project\nEnds after 60 seconds at the latest") || has(w, "Folder: ") {
+		t.Errorf("card says %q", texts(w))
+	}
+	c.Request.Details[0] = "Working in /home/person/project/lib"
+	s.card(c)
+	if !has(s.u.card.win, "Folder: /home/person/project") {
+		t.Errorf("the folder is not told whole: %q", texts(s.u.card.win))
+	}
+}
+
+// A long text says how much of it there is, and a heading ends without a full
+// stop.
+func TestLongExactText(t *testing.T) {
+	s := newStage(t)
+	c := s.command("a")
+	c.Request.Sentence = "Claude wants to run a command on this computer."
+	c.Request.Exact = strings.Repeat("echo more\n", 200)
+	s.card(c)
+	if w := s.u.card.win; !has(w, "Exactly this runs · 200 lines") || has(w, "this computer.") {
+		t.Errorf("card says %q", texts(w))
+	}
+}
+
+// A new program's own folder is made only when its session starts: the list
+// begins at the home, and offers it.
+func TestPickerOffersAFolderThatIsStillToBeMade(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.Mkdir(filepath.Join(home, "Documents"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fresh := filepath.Join(home, "Local PC", "Claude")
+	s := newStage(t)
+	b := s.card(s.session(fresh)).body.(*sessionBody)
+	s.tap(s.u.card.win, "Choose…")
+	if w := s.u.card.win; has(w, "can't be opened") || !has(w, "Home folder") {
+		t.Fatalf("the list begins with %q", texts(w))
+	}
+	keyOn(s.u.card.win, fyne.KeyDown, fyne.KeyReturn) // the suggestion
+	if w := s.u.card.win; !has(w, "it is made when you start") || s.button(w, "Use this folder").Disabled() {
+		t.Fatalf("the new folder is not offered: %q", texts(w))
+	}
+	s.tap(s.u.card.win, "Use this folder")
+	if c, ok := b.choice(); !ok || c.Folder != fresh {
+		t.Fatalf("chosen %+v, %v", c, ok)
 	}
 }

@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"strings"
+
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
 
@@ -42,13 +44,13 @@ func (b *actionBody) content() fyne.CanvasObject {
 	r, w := b.o.card.Request, b.o.width
 	b.chips = container.NewStack()
 	b.warning = kit.Column(0)
-	col := kit.Column(0, kit.NewFlow(w, kit.Title, kit.Remote(r.Sentence, kit.Bold("", kit.Ink))...), b.chips)
+	col := kit.Column(0, title(w, r.Sentence), b.chips)
 	if facts := b.facts(); facts != nil {
 		col.Add(kit.Pad(16, 0, 0, 0, facts))
 	}
 	if r.Exact != "" {
 		col.Add(section(w, exactWords(r)))
-		col.Add(kit.NewExact(w, 8, b.o.keys, r.Exact))
+		col.Add(kit.NewExact(w, mostExact, b.o.keys, r.Exact))
 	}
 	b.o.addDetails(col)
 	if p := b.o.card.ContainProblem; p != "" && r.Action == "run" {
@@ -156,11 +158,11 @@ func (b *actionBody) facts() fyne.CanvasObject {
 	}
 	for i, e := range effects {
 		text := kit.NewFlow(b.o.width-28, kit.Body, kit.Remote(capital(e.Text), kit.Plain("", kit.Ink))...)
-		mark := "·"
-		if len(effects) > 1 {
-			mark = itoa(i + 1)
+		if len(effects) == 1 {
+			col.Add(text)
+			break
 		}
-		col.Add(kit.Row(8, kit.Width(20, kit.NewFlow(20, kit.Body, kit.Plain(mark, kit.Dim))), kit.Grow(text)))
+		col.Add(kit.Row(8, kit.Width(20, kit.NewFlow(20, kit.Body, kit.Plain(itoa(i+1), kit.Dim))), kit.Grow(text)))
 	}
 	if len(effects) == 0 {
 		return nil
@@ -168,11 +170,24 @@ func (b *actionBody) facts() fyne.CanvasObject {
 	return col
 }
 
+// mostExact is how many lines of the exact text show without scrolling.
+const mostExact = 8
+
+// exactWords head the exact text; of a long one they say how long it is.
 func exactWords(r consent.Request) string {
+	words := "Exactly this"
 	if r.Action == "run" {
-		return "Exactly this runs"
+		words = "Exactly this runs"
 	}
-	return "Exactly this"
+	if n := strings.Count(strings.TrimSuffix(r.Exact, "\n"), "\n") + 1; n > mostExact {
+		words += " · " + itoa(n) + " lines, scroll to read all"
+	}
+	return words
+}
+
+// title is a card's sentence, set large; there it ends without a full stop.
+func title(w float32, sentence string) fyne.CanvasObject {
+	return kit.NewFlow(w, kit.Title, kit.Remote(strings.TrimSuffix(sentence, "."), kit.Bold("", kit.Ink))...)
 }
 
 type chip struct {

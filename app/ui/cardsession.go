@@ -42,7 +42,7 @@ func (b *sessionBody) content() fyne.CanvasObject {
 		sentence = "Let " + r.Principal.Name + " work on this computer?"
 	}
 	col := kit.Column(0,
-		kit.NewFlow(w, kit.Title, kit.Remote(sentence, kit.Bold("", kit.Ink))...),
+		title(w, sentence),
 		kit.Pad(4, 0, 16, 0, kit.NewFlow(w, kit.Body, kit.Plain("It gets one folder. Everything else stays closed.", kit.Dim))))
 
 	choose := kit.NewButton("Choose…", kit.Normal, b.pick).WithKeys(b.o.keys)
@@ -82,7 +82,7 @@ func (b *sessionBody) content() fyne.CanvasObject {
 func modeLine(m consent.Mode, noContainer bool) string {
 	switch {
 	case m == consent.ModeLook:
-		return "Read what is in the folder. Commands are asked for."
+		return "Read what is in the folder. Changing files is refused; each command is asked for."
 	case m == consent.ModeWork && noContainer:
 		return "Read and create files in it. Commands are asked for each time, because they can't be contained here."
 	case m == consent.ModeWork:
@@ -110,7 +110,7 @@ func (b *sessionBody) allowWord() string { return "Start" }
 func (b *sessionBody) pick() {
 	b.picking = true
 	start := b.folder
-	if start == "" {
+	if _, err := os.Stat(start); err != nil { // none yet, or one that is still to be made
 		start, _ = os.UserHomeDir()
 	}
 	done := func(folder string) {

@@ -29,7 +29,7 @@ func (p *pairWindow) connect(c snapshot.Connect) {
 		}).WithKeys(keys)
 		about := []kit.Span{kit.Plain("Put these lines into the environment of ", kit.Ink)}
 		about = append(about, kit.Remote(c.Name, kit.Bold("", kit.Ink))...)
-		about = append(about, kit.Plain(". The key is shown only now.", kit.Ink))
+		about = append(about, kit.Plain(", such as its .env file. The key is shown only now.", kit.Ink))
 		col.Add(kit.Pad(0, 0, 8, 0, kit.NewFlow(pairWidth, kit.Body, about...)))
 		col.Add(kit.NewExact(pairWidth, 8, keys, strings.Join(c.Lines, "\n")))
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, copyLines, done, copied)))

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strings"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -16,6 +17,7 @@ type detailPane struct {
 	of   *activityWindow
 	root *fyne.Container
 	body *fyne.Container
+	foot *fyne.Container
 	now  snapshot.Entry
 	last snapshot.Detail
 	poll func() // stops the next question about what runs
@@ -63,7 +65,7 @@ func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
 	p.sentence = kit.NewLine(paneInner, kit.Lead, 6)
 	p.where = kit.NewLine(paneInner, kit.Small, 4)
 	p.chip = kit.NewChip("", "", kit.ToneQuiet)
-	p.result = kit.NewLine(paneInner-140, kit.Small, 2)
+	p.result = kit.NewLine(paneInner, kit.Small, 3)
 	p.exact = newPart("Exactly this", 8, keys)
 	p.details = newPart("Details", 5, keys)
 	p.output = newPart("Output", 12, keys)
@@ -73,9 +75,10 @@ func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
 	p.next = kit.NewButton("Allow next time", kit.Normal, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.AllowNext, Entry: p.now.ID}) }).WithKeys(keys)
 
 	p.under = [3]*fyne.Container{kit.Pad(4, 0, 0, 0, p.where), kit.Pad(8, 0, 0, 0, p.reason), kit.Pad(8, 0, 0, 0, p.notes)}
-	p.body = kit.Column(0, p.sentence, p.under[0], kit.Pad(8, 0, 0, 0, kit.Row(8, p.chip, kit.Grow(p.result))),
-		p.under[1], p.exact.box, p.details.box, p.output.box, p.under[2])
-	foot := kit.Pad(8, 16, 16, 16, kit.Row(8, p.stop, p.next, kit.Space(), p.by))
+	p.body = kit.Column(0, p.sentence, p.under[0], kit.Pad(8, 0, 0, 0, kit.Wrap(paneInner, 8, p.chip, kit.Pad(3, 0, 0, 0, p.result))),
+		p.under[1], p.exact.box, p.output.box, p.details.box, p.under[2])
+	p.foot = kit.Row(8, p.stop, p.next, kit.Space(), p.by)
+	foot := kit.Pad(8, 16, 16, 16, p.foot)
 	scroll := container.NewVScroll(kit.Pad(16, 16, 8, 16, p.body))
 	p.root = container.NewStack(kit.Panel(kit.Pane, kit.None, 0, kit.Frame(nil, scroll, foot)).Square(), kit.LeftLine())
 	return p
@@ -127,10 +130,19 @@ func (p *detailPane) detail(d snapshot.Detail) {
 	}
 }
 
+// ran says whether what an entry asked for began.
+func ran(e snapshot.Entry) bool {
+	switch e.Outcome {
+	case snapshot.Running, snapshot.Done, snapshot.Failed, snapshot.Halted:
+		return true
+	}
+	return false
+}
+
 func (p *detailPane) draw() {
 	e, d := p.now, p.last
 	sentence := d.Sentence
-	if sentence == "" {
+	if sentence == "" || ran(e) { // it is past "wants to"
 		sentence = e.What
 	}
 	p.sentence.Set(kit.Remote(sentence, kit.Bold("", kit.Ink))...)
@@ -138,12 +150,12 @@ func (p *detailPane) draw() {
 	c := outcomeChip(e)
 	p.chip.Set(c.shape, c.word, c.tone)
 	p.result.Set(kit.Remote(e.Result, kit.Plain("", kit.Dim))...)
-	p.reason.Set(kit.Remote(d.Reason, kit.Plain("", kit.Ink))...)
+	p.reason.Set(kit.Remote(capital(d.Reason), kit.Plain("", kit.Ink))...)
 	heading := "Exactly this"
 	switch {
 	case e.Capability == "shell" && e.Outcome == snapshot.Running:
 		heading = "Exactly this runs"
-	case e.Capability == "shell" && (e.Outcome == snapshot.Done || e.Outcome == snapshot.Failed || e.Outcome == snapshot.Halted):
+	case e.Capability == "shell" && ran(e):
 		heading = "Exactly this ran"
 	}
 	p.exact.head.Set(kit.Plain(heading, kit.Dim))
@@ -179,10 +191,12 @@ func (p *detailPane) draw() {
 	case e.By == "":
 	case e.Outcome == snapshot.Denied:
 		by = "declined by: " + e.By
-	case e.Outcome != snapshot.Asking && e.Outcome != snapshot.Expired && e.Outcome != snapshot.Undelivered && e.Outcome != snapshot.Cancelled:
+	case ran(e) && !strings.HasPrefix(d.Reason, "allowed "): // the reason says it
 		by = "allowed by: " + e.By
 	}
 	p.by.Set(kit.Remote(by, kit.Plain("", kit.Dim))...)
+	p.by.Hidden = by == ""
+	p.foot.Refresh()
 	p.root.Refresh()
 	p.body.Refresh()
 }

@@ -43,7 +43,7 @@ func (m *mainWindow) told(t desklink.Told) {
 
 func (m *mainWindow) draw() {
 	s := m.ui.snap
-	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, s.Hub.Paired, s.Paused, m.leaving)
+	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, s.Hub.Paired, s.Paused, s.Stopped != nil, m.leaving)
 	changed := m.banners.draw()
 	if key == m.key && !changed {
 		return
@@ -78,13 +78,17 @@ func (m *mainWindow) draw() {
 	}
 	activity := button("Activity", kit.Normal, func() { m.ui.show(snapshot.WindowActivity) })
 	pause := button("Pause", kit.Normal, send(snapshot.Pause))
-	if s.Paused || s.Stopped != nil {
+	if s.Paused {
 		pause = button("Resume", kit.Normal, send(snapshot.Resume))
 	}
 	stop := button("Stop everything", kit.Danger, send(snapshot.StopAll))
 	pair := button("Pair…", kit.Normal, func() { m.ui.show(snapshot.WindowPair) })
 	col.Add(kit.Columns(8, activity, pair))
-	col.Add(kit.Columns(8, pause, stop))
+	if s.Stopped != nil { // the banner has its Resume
+		col.Add(kit.Columns(8, stop))
+	} else {
+		col.Add(kit.Columns(8, pause, stop))
+	}
 	if s.Hub.Paired {
 		pair.SetText("Connect a program")
 		col.Add(kit.Columns(8, button("Unpair", kit.Normal, send(snapshot.Unpair)), button("Quit", kit.Normal, func() { m.leaving = true; m.draw() })))

@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -85,6 +88,8 @@ func (p *picker) fill(names []string, cut bool, err error) {
 	words, ok := "", true
 	p.problem = err != nil
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && slices.Contains(p.suggested, p.dir):
+		words, p.problem = "This folder is new: it is made when you start.", false
 	case err != nil:
 		words, ok = "This folder can't be opened. Choose another one.", false
 	case !p.anyFolder && (p.dir == home || p.dir == "/"):

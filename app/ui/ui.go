@@ -154,6 +154,9 @@ func (u *UI) show(name string) {
 	if size := w.Canvas().Size(); u.fit(w, size) != size {
 		w.Resize(u.fit(w, size)) // the scale is known only now
 	}
+	if name == snapshot.WindowMain && u.pair != nil && u.open[u.pair.win] {
+		u.pair.win.RequestFocus() // what the person is at stays in front
+	}
 	u.count()
 }
 
@@ -171,8 +174,17 @@ func (u *UI) count() {
 	u.o.Send(desklink.Up{Windows: &n})
 }
 
+// seen are the intents whose success shows in the windows by itself: it is not
+// said once more.
+var seen = map[snapshot.IntentKind]bool{
+	snapshot.StopOne: true, snapshot.StopAll: true, snapshot.Pause: true, snapshot.Resume: true,
+}
+
 // told gives a sentence to the window that its intent came from.
 func (u *UI) told(t desklink.Told) {
+	if t.OK && seen[t.Intent] {
+		return
+	}
 	switch t.Intent {
 	case snapshot.Pair, snapshot.MakeKey, snapshot.ForgetKey, snapshot.Practice:
 		if u.pair != nil {

@@ -204,10 +204,13 @@ func TestActivityDetail(t *testing.T) {
 	s.wantIntent(ask)
 	d := snapshot.Detail{Entry: entries[0], Sentence: "Claude runs step 3", Where: "Contained", Exact: "step\u202e 3", Output: "one\n", Notes: []string{"A note"}, Reason: "A reason"}
 	s.u.Handle(desklink.Down{Detail: &d})
-	for _, want := range []string{"Claude runs step 3", "Contained", "Exactly this runs", "Output so far", "A note", "A reason", "allowed by: you", "◌ Running"} {
+	for _, want := range []string{"Contained", "Exactly this runs", "Output so far", "A note", "A reason", "allowed by: you", "◌ Running"} {
 		if !has(w, want) {
 			t.Errorf("detail lacks %q: %q", want, texts(w))
 		}
+	}
+	if got := s.u.activity.pane.sentence.Text(); got != "Run step 3" {
+		t.Errorf("what runs is told as %q", got)
 	}
 	if got := s.u.activity.pane.exact.text.Lines(); !slices.Equal(got, []string{`step\u202e 3`}) {
 		t.Errorf("exact lines %q", got)
@@ -287,7 +290,7 @@ func TestActivityBanners(t *testing.T) {
 	})
 	w := s.window(snapshot.WindowActivity)
 	s.intents()
-	for _, want := range []string{"Everything stopped", "2 commands and 1 session ended. Nothing runs until you resume.", "Another copy took over.", "Everything runs with full access.", "The record was changed at entry 7."} {
+	for _, want := range []string{"Everything stopped", "2 commands ended. Nothing runs until you resume.", "Another copy took over.", "Everything runs with full access.", "The record was changed at entry 7."} {
 		if !has(w, want) {
 			t.Errorf("window lacks %q: %q", want, texts(w))
 		}
@@ -397,5 +400,74 @@ func TestRunningTimeGoesOn(t *testing.T) {
 	s.clock.run(5 * time.Second)
 	if n := len(s.clock.timers); n > 0 {
 		t.Errorf("%d timers go on behind a hidden window", n)
+	}
+}
+
+// What was stopped or paused shows by itself; only a failure is said besides.
+func TestSuccessThatShowsIsNotSaidAgain(t *testing.T) {
+	s := newStage(t)
+	s.snapshot(func(n *snapshot.Snapshot) { n.Hub.Paired, n.Entries = true, s.entries(3) })
+	w := s.window(snapshot.WindowActivity)
+	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.StopOne, OK: true, Text: "Stopped."}})
+	if has(w, "Stopped.") {
+		t.Error("what the list shows is said once more")
+	}
+	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.StopOne, Text: "It has ended already."}})
+	if !has(w, "It has ended already.") {
+		t.Error("a failure is not said")
+	}
+}
+
+// Words give way to the width that there is: nothing is cut off at the right
+// in a narrow window, nor beside a long result.
+func TestNothingIsCutOff(t *testing.T) {
+	s := newStage(t)
+	entries := s.entries(3)
+	entries[0].Outcome, entries[0].Capability, entries[0].CanStop = snapshot.Running, "shell", true
+	s.snapshot(func(n *snapshot.Snapshot) {
+		n.Hub.Paired, n.Entries = true, entries
+		n.Warnings = []string{strings.Repeat("a warning that is rather long ", 5)}
+	})
+	w := s.window(snapshot.WindowActivity)
+	inside := func(when string) {
+		t.Helper()
+		w.Canvas().Capture()
+		width := w.Canvas().Size().Width
+		walk(w.Content(), func(o fyne.CanvasObject) {
+			f, ok := o.(*kit.Flow)
+			if !ok || f.Text() == "" {
+				return
+			}
+			if end := s.u.o.App.Driver().AbsolutePositionForObject(f).X + f.Widest(); end > width {
+				t.Errorf("%s, %q ends at %v of %v", when, f.Text(), end, width)
+			}
+		})
+	}
+	w.Canvas().Focus(s.u.activity.rows)
+	keyOn(w, fyne.KeyDown)
+	w.Resize(fyne.NewSize(1120, 660))
+	inside("while it runs")
+	entries = slices.Clone(entries)
+	entries[0].Outcome, entries[0].Result = snapshot.Halted, "The person at this computer stopped this."
+	s.snapshot(func(n *snapshot.Snapshot) { n.Entries = entries })
+	s.u.Handle(desklink.Down{Detail: &snapshot.Detail{Entry: entries[0], Where: "Contained · folder /home/person/a/long/way/down · no network"}})
+	inside("stopped")
+	w.Resize(fyne.NewSize(520, 500))
+	inside("in a narrow window")
+}
+
+// Where Stop everything has its banner, one Resume is enough.
+func TestMainWindowStopped(t *testing.T) {
+	s := newStage(t)
+	s.snapshot(func(n *snapshot.Snapshot) { n.Hub.Paired, n.Paused, n.Stopped = true, true, &snapshot.Stopped{} })
+	w := s.window(snapshot.WindowMain)
+	resumes := 0
+	for _, text := range texts(w) {
+		if text == "Resume" {
+			resumes++
+		}
+	}
+	if resumes != 1 || !has(w, "No command was running. Nothing runs until you resume.") {
+		t.Fatalf("window says %q", texts(w))
 	}
 }

@@ -136,6 +136,9 @@ func count(n int, one, many string) string {
 
 // stoppedWords say what Stop everything ended.
 func stoppedWords(s snapshot.Stopped) string {
-	return count(s.Commands, "command", "commands") + " and " + count(s.Sessions, "session", "sessions") +
-		" ended. Nothing runs until you resume."
+	words := "No command was running."
+	if s.Commands > 0 {
+		words = count(s.Commands, "command", "commands") + " ended."
+	}
+	return words + " Nothing runs until you resume."
 }

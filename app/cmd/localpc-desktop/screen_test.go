@@ -309,7 +309,7 @@ func TestPictures(t *testing.T) {
 				s.Warnings = []string{"Commands run with full access: nothing can be contained here."}
 				s.Record = snapshot.Record{Problem: "The record was changed at entry 7."}
 			})
-			shot("activity-stopped", "Activity", "2 commands and 1 session ended. Nothing runs until you resume")
+			shot("activity-stopped", "Activity", "2 commands ended. Nothing runs until you resume")
 			log.ClickText("Export")
 			shot("activity-export", "Activity", "Every request, decision and outcome")
 		})

@@ -119,7 +119,7 @@ func (r row) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 			growers++
 		}
 	}
-	left := max(0, size.Width-r.MinSize(objects).Width)
+	left := size.Width - r.MinSize(objects).Width // below 0: they give way
 	x := float32(0)
 	for _, o := range objects {
 		if !o.Visible() {
@@ -127,8 +127,10 @@ func (r row) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 		}
 		m := o.MinSize()
 		if _, ok := o.(grower); ok {
-			m.Width += left / float32(growers)
+			m.Width = max(0, m.Width+left/float32(growers))
 		}
+		o.Resize(m)
+		m.Height = max(m.Height, min(o.MinSize().Height, size.Height)) // it may have wrapped
 		o.Resize(m)
 		o.Move(fyne.NewPos(x, mid(size.Height, m.Height)))
 		x += m.Width + r.gap
