@@ -5,11 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"localpc/app/control"
 	"localpc/app/settings"
@@ -104,7 +106,7 @@ func run(c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer p.close()
+	defer leave(p.log, leaveWithin, os.Exit, p.close)
 	fmt.Fprintln(c.out, p.greeting())
 	ended := make(chan error, 1)
 	go func() { ended <- p.machine.Run(ctx); cancel() }()
@@ -115,6 +117,21 @@ func run(c *cli, args []string) error {
 	}
 	<-ctx.Done()
 	return <-ended
+}
+
+// leaveWithin is how long the parts may take to be put away, after the machine
+// has ended, which bounds itself.
+const leaveWithin = 20 * time.Second
+
+// leave puts everything away. A part that hangs must not keep the program, and
+// with it the lock on its data, for ever.
+func leave(log *slog.Logger, within time.Duration, exit func(int), close func()) {
+	late := time.AfterFunc(within, func() {
+		log.Error("The program did not end in time, so it was ended as it was")
+		exit(1)
+	})
+	defer late.Stop()
+	close()
 }
 
 // raise shows the window of the program that runs already.
