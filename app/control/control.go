@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"localpc/app/snapshot"
@@ -207,6 +208,9 @@ type Client struct {
 // Dial connects to the program that runs with this socket.
 func Dial(path string) (*Client, error) {
 	c, err := net.DialTimeout("unix", path, 2*time.Second)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, ErrNotRunning // there is nothing more to know
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}

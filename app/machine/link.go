@@ -164,7 +164,9 @@ func (l *link) token(ctx context.Context, hub string) (string, error) {
 	return "", wire.Wrap(err, wire.CodeInternal, "This computer's keychain can't be read, so it can't sign in to its hub. Unlock it; the hub is tried again by itself.")
 }
 
-const inMemory = "The keychain of this computer can't be used, so this program keeps its key in memory and makes a new one at each start."
+// NoKeychain is the warning where there is none to use.
+const NoKeychain = "No keychain can be used, so this program signs in, and signs the record, with keys that last until it ends; your programs' keys stay good. " +
+	"Unlock the keychain, or install one such as gnome-keyring, and start again."
 
 // pass makes a token of the hub inside that lasts until this program ends; the
 // one in the keychain, which can't be read now, stays good.
@@ -174,7 +176,7 @@ func (l *link) pass(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.m.Warn(inMemory)
+	l.m.Warn(NoKeychain)
 	l.set(func(v *linkState) { v.embeddedToken = token })
 	return token, nil
 }
@@ -189,7 +191,7 @@ func (l *link) mint(ctx context.Context) (string, error) {
 	held := ""
 	if err := l.m.o.Keychain.Set(ctx, login.TokenItem(settings.HubThis), token); err != nil {
 		l.m.log.Warn("The keychain does not take the token", "err", err)
-		l.m.Warn(inMemory)
+		l.m.Warn(NoKeychain)
 		held = token
 	}
 	// An earlier one has just ended, in memory too.

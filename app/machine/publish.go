@@ -85,7 +85,10 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	case working != "":
 		s.State, s.Line = snapshot.Working, working+" is working"
 	case s.Hub.Online && len(s.Sessions) > 0:
-		s.State, s.Line = snapshot.Online, fmt.Sprintf("Online · %d open", len(s.Sessions))
+		s.State, s.Line = snapshot.Online, "Online · 1 session open"
+		if n := len(s.Sessions); n > 1 {
+			s.Line = fmt.Sprintf("Online · %d sessions open", n)
+		}
 	case s.Hub.Online:
 		s.State, s.Line = snapshot.Online, "Online · nothing is running"
 	case !s.Hub.Paired:

@@ -16,6 +16,7 @@ const (
 	slotPause
 	slotStop
 	slotActivity
+	slotConnect
 	slotPair
 	slotQuit
 	slots
@@ -51,6 +52,7 @@ func look(s snapshot.Snapshot) view {
 	}
 	v.entries[slotStop] = entry{"Stop everything", true, snapshot.Intent{Kind: snapshot.StopAll}}
 	v.entries[slotActivity] = entry{"Activity", true, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity}}
+	v.entries[slotConnect] = entry{"Connect a program…", s.Hub.Paired, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}}
 	v.entries[slotPair] = entry{"Pair…", true, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}}
 	if s.Hub.Paired {
 		v.entries[slotPair] = entry{"Unpair", true, snapshot.Intent{Kind: snapshot.Unpair}}

@@ -30,16 +30,16 @@ func TestLook(t *testing.T) {
 		{"not paired", snapshot.Snapshot{State: snapshot.Offline, Line: "Not paired yet", Machine: "Workshop PC"},
 			"Not paired yet · Workshop PC | Pause | Stop everything | Activity | Pair… | Quit"},
 		{"paired", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired},
-			"Online | Pause | Stop everything | Activity | Unpair | Quit"},
+			"Online | Pause | Stop everything | Activity | Connect a program… | Unpair | Quit"},
 		{"a card waits", snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 2, Hub: paired},
-			"Claude waits for you | 2 waiting: show | Pause | Stop everything | Activity | Unpair | Quit"},
+			"Claude waits for you | 2 waiting: show | Pause | Stop everything | Activity | Connect a program… | Unpair | Quit"},
 		{"paused", snapshot.Snapshot{State: snapshot.Paused, Paused: true, Hub: paired},
-			"Paused | Resume | Stop everything | Activity | Unpair | Quit"},
+			"Paused | Resume | Stop everything | Activity | Connect a program… | Unpair | Quit"},
 		{"stopped", snapshot.Snapshot{State: snapshot.Paused, Line: "Everything stopped", Stopped: &snapshot.Stopped{}, Hub: paired},
-			"Everything stopped | Resume | Stop everything | Activity | Unpair | Quit"},
+			"Everything stopped | Resume | Stop everything | Activity | Connect a program… | Unpair | Quit"},
 		{"another copy took over", snapshot.Snapshot{State: snapshot.Offline, Line: "Connected elsewhere", Hub: paired,
 			Fix: snapshot.Reconnect, FixLabel: "Connect here"},
-			"Connected elsewhere | Connect here | Pause | Stop everything | Activity | Unpair | Quit"},
+			"Connected elsewhere | Connect here | Pause | Stop everything | Activity | Connect a program… | Unpair | Quit"},
 		{"a fix that is in the menu already", snapshot.Snapshot{State: snapshot.Paused, Paused: true,
 			Fix: snapshot.Resume, FixLabel: "Resume"},
 			"Paused | Resume | Stop everything | Activity | Pair… | Quit"},
@@ -75,6 +75,9 @@ func TestIntents(t *testing.T) {
 	}
 	s.Hub.Paired, s.Paused = true, true
 	v := look(s)
+	if want := (snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}); v.entries[slotConnect].intent != want {
+		t.Errorf("Connect a program sends %+v", v.entries[slotConnect].intent)
+	}
 	if v.entries[slotPair].intent.Kind != snapshot.Unpair || v.entries[slotPause].intent.Kind != snapshot.Resume {
 		t.Error("Unpair or Resume sends something else")
 	}

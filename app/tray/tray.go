@@ -127,7 +127,7 @@ func (t *Tray) serve(ctx context.Context, ready func()) {
 // stays open.
 func (t *Tray) build() (items [slots]*systray.MenuItem, ok bool) {
 	for slot := range items {
-		if slot == slotPause || slot == slotActivity || slot == slotPair {
+		if slot == slotPause || slot == slotActivity || slot == slotConnect {
 			systray.AddSeparator()
 		}
 		items[slot] = systray.AddMenuItem("", "")

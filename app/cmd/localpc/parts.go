@@ -93,7 +93,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		o.RecordKey = key.Public().(ed25519.PublicKey)
 	} else {
 		p.log.Warn("The keychain can't be used", "err", kerr)
-		o.Warnings = append(o.Warnings, "The keychain of this computer can't be used: the record is signed with a key that lasts until this program ends.")
+		o.Warnings = append(o.Warnings, machine.NoKeychain)
 	}
 	if c.run.policy == "full" {
 		o.Warnings = append(o.Warnings, "Everything is allowed without asking, with full access (--policy full).")
@@ -190,17 +190,23 @@ func (p *parts) begin(c *cli) {
 }
 
 func (p *parts) greeting() string {
-	pair := ""
-	if p.set.Get().Hub == "" {
-		pair = "\nPair with: localpc pair this"
-	}
+	return greeting(os.Args[0], p.desktop != nil, term.IsTerminal(int(os.Stdin.Fd())), p.set.Get().Hub != "")
+}
+
+// greeting is what the terminal says at the start. program is how localpc was
+// started there, and so how it is started from there again.
+func greeting(program string, display, terminal, paired bool) string {
+	words := "Local PC Executor is running with neither display nor terminal: whatever would have to be asked is refused."
 	switch {
-	case p.desktop != nil:
-		return "Local PC Executor is running. Look for its icon in the panel."
-	case term.IsTerminal(int(os.Stdin.Fd())):
-		return "Local PC Executor is running without a display. Questions are asked here." + pair
+	case display:
+		return "Local PC Executor is running. Its icon is in the panel; where the desktop shows none, a small window takes its place. Ctrl+C ends it."
+	case terminal:
+		words = "Local PC Executor is running without a display. Questions are asked here. Ctrl+C ends it."
 	}
-	return "Local PC Executor is running with neither display nor terminal: whatever would have to be asked is refused." + pair
+	if !paired {
+		words += "\nPair it from another terminal: " + program + " pair this"
+	}
+	return words
 }
 
 // hasDisplay tells whether windows can be shown at all.
