@@ -70,7 +70,7 @@ func (p *pairWindow) naming(keys *kit.Keys) fyne.CanvasObject {
 // practice offers the built-in sample and says how it goes.
 func (p *pairWindow) practice(c snapshot.Connect, keys *kit.Keys) fyne.CanvasObject {
 	words := kit.Column(4, kit.NewFlow(pairWidth-140, kit.Lead, kit.Bold("Try it safely", kit.Ink)),
-		kit.NewFlow(pairWidth-140, kit.Body, kit.Plain("A built-in sample writes three practice files, so that you see a card, the log and Stop once.", kit.Dim)))
+		kit.NewFlow(pairWidth-140, kit.Body, kit.Plain("A built-in sample writes three practice files and counts to twenty, so that you see a card, the log and Stop once.", kit.Dim)))
 	try := kit.NewButton("Try it safely", kit.Normal, func() { p.ui.intent(snapshot.Intent{Kind: snapshot.Practice}) }).WithKeys(keys)
 	log := kit.NewButton("Show Activity", kit.Link, func() { p.ui.show(snapshot.WindowActivity) }).WithKeys(keys)
 	col := kit.Column(12)
@@ -78,7 +78,11 @@ func (p *pairWindow) practice(c snapshot.Connect, keys *kit.Keys) fyne.CanvasObj
 	case "":
 	case "running":
 		try.Enable(false)
-		col.Add(kit.Row(8, kit.NewChip("◌", "Running: answer its card", kit.ToneQuiet), log))
+		words := "Running: watch it in the log, and stop it there"
+		if p.ui.snap.Waiting > 0 {
+			words = "Running: answer its card"
+		}
+		col.Add(kit.Row(8, kit.NewChip("◌", words, kit.ToneQuiet), log))
 	case "done":
 		try.SetText("Try again")
 		col.Add(kit.Row(8, kit.NewChip("●", "Done: it is in the log", kit.ToneOK), log))

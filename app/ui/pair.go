@@ -74,7 +74,7 @@ func (p *pairWindow) draw() {
 		page = "connect"
 	}
 	c := s.Connect
-	key := strings.Join(append([]string{page, c.Name, c.PairError, c.Practice, word(c.Pairing || p.asked)}, c.Lines...), "\x00")
+	key := strings.Join(append([]string{page, c.Name, c.PairError, c.Practice, word(c.Practice == "running" && s.Waiting > 0), word(c.Pairing || p.asked)}, c.Lines...), "\x00")
 	changed := p.banners.draw()
 	if key == p.key && !changed {
 		return

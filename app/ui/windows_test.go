@@ -135,7 +135,12 @@ func TestPractice(t *testing.T) {
 	w := s.window(snapshot.WindowPair)
 	s.tap(w, "Try it safely")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Practice})
-	for state, want := range map[string]string{"running": "Running: answer its card", "done": "Done: it is in the log", "The folder is full.": "The folder is full."} {
+	s.snapshot(func(n *snapshot.Snapshot) { n.Connect.Practice, n.Waiting = "running", 1 })
+	if !has(w, "Running: answer its card") {
+		t.Errorf("window says %q", texts(w))
+	}
+	s.snapshot(func(n *snapshot.Snapshot) { n.Waiting = 0 })
+	for state, want := range map[string]string{"running": "Running: watch it in the log", "done": "Done: it is in the log", "The folder is full.": "The folder is full."} {
 		s.snapshot(func(n *snapshot.Snapshot) { n.Connect.Practice = state })
 		if !has(w, want) {
 			t.Errorf("practice %q: window says %q", state, texts(w))

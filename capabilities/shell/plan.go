@@ -198,7 +198,7 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 		d.Details = append(d.Details, s)
 	}
 	if pl.limit > 0 {
-		d.Details = append(d.Details, "Ended after "+inWords(pl.limit)+" at the latest")
+		d.Details = append(d.Details, "Ends after "+inWords(pl.limit)+" at the latest")
 	}
 	if os.Geteuid() == 0 && d.FullOffered {
 		d.Details = append(d.Details, "This program runs as root here, and with full access the command would too")

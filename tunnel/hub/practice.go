@@ -17,10 +17,18 @@ var practiceFiles = []struct{ path, text string }{
 	{"practice/notes.md", "# Practice\n\nThree files were written here. You may delete this folder whenever you like.\n"},
 }
 
+// practiceLook lists them; practiceCount goes on for a while, so that there is
+// something to watch and to stop.
+const (
+	practiceLook  = "ls -l practice && wc practice/*"
+	practiceCount = "for n in {1..20}; do echo \"$n of 20: watch me, or stop me\"; sleep 1; done"
+)
+
 // Practice is "Try it safely": it asks the person for a session as its own
-// principal, writes three practice files, runs one harmless command, and ends
-// the session. It takes the ordinary route from step 1 on. The error is one
-// sentence for the person.
+// principal, writes three practice files, runs two harmless commands, and ends
+// the session. It takes the ordinary route from step 1 on. That the person
+// stops the second command is part of it; any other error is one sentence for
+// the person.
 func (h *Hub) Practice(ctx context.Context, machineID string) error {
 	m := h.lookup(machineID)
 	if m == nil {
@@ -45,7 +53,13 @@ func (h *Hub) Practice(ctx context.Context, machineID string) error {
 			return err
 		}
 	}
-	return h.practiceRun(ctx, b)
+	if err := h.practiceRun(ctx, b, practiceLook); err != nil {
+		return err
+	}
+	if err := h.practiceRun(ctx, b, practiceCount); err != nil && wire.CodeOf(err) != wire.CodeStopped {
+		return err
+	}
+	return nil
 }
 
 func (h *Hub) practiceWrite(ctx context.Context, b store.Sandbox, path, text string) error {
@@ -61,9 +75,9 @@ func (h *Hub) practiceWrite(ctx context.Context, b store.Sandbox, path, text str
 	return err
 }
 
-func (h *Hub) practiceRun(ctx context.Context, b store.Sandbox) error {
+func (h *Hub) practiceRun(ctx context.Context, b store.Sandbox, command string) error {
 	s, err := h.Do(ctx, b.Machine, wire.TypeProcessStart, &wire.ProcessStart{SessionID: b.ID, Cmd: "/bin/bash",
-		Args: []string{"-l", "-c", "ls -l practice && wc practice/*"}, TimeoutMS: 20_000, WaitMS: int(h.o.Wait.Milliseconds())})
+		Args: []string{"-l", "-c", command}, TimeoutMS: 60_000, WaitMS: int(h.o.Wait.Milliseconds())})
 	if err != nil {
 		return err
 	}

@@ -214,11 +214,15 @@ func TestTwoMachines(t *testing.T) {
 func TestPractice(t *testing.T) {
 	t.Parallel()
 	var opened wire.SessionOpen
-	answers := map[wire.Type]error{}
+	answers, stopped := map[wire.Type]error{}, 0
 	f := &tunneltest.Folder{Dir: t.TempDir()}
 	f.Ask = func(_ context.Context, m wire.Message) error {
 		if o, ok := m.Payload.(*wire.SessionOpen); ok {
 			opened = *o
+		}
+		if p, ok := m.Payload.(*wire.ProcessStart); ok && strings.Contains(p.Args[len(p.Args)-1], "stop me") {
+			stopped++
+			return wire.Errorf(wire.CodeStopped, "Ann stopped this.") // which is what it is there for
 		}
 		return answers[m.Type]
 	}
@@ -233,8 +237,8 @@ func TestPractice(t *testing.T) {
 			t.Errorf("%s: still open: %v", text, open)
 		}
 	}
-	if err := p.Hub.Practice(t.Context(), p.MachineID); err != nil {
-		t.Fatal(err)
+	if err := p.Hub.Practice(t.Context(), p.MachineID); err != nil || stopped != 1 {
+		t.Fatalf("stopped %d times: %v", stopped, err)
 	}
 	if opened.PrincipalName != "Practice" || opened.PrincipalID == "" || opened.WaitMS == 0 {
 		t.Errorf("asked as %+v", opened)
