@@ -11,18 +11,15 @@ import (
 )
 
 // practiceFiles are what "Try it safely" writes, in this order.
-var practiceFiles = []struct{ path, text string }{
-	{"practice/hello.txt", "Hello! A practice run wrote this file on your computer, after you allowed it.\n"},
-	{"practice/list.txt", "apples\npears\nbread\n"},
-	{"practice/notes.md", "# Practice\n\nThree files were written here. You may delete this folder whenever you like.\n"},
+var practiceFiles = []struct{ name, text string }{
+	{"hello.txt", "Hello! A practice run wrote this file on your computer, after you allowed it.\n"},
+	{"list.txt", "apples\npears\nbread\n"},
+	{"notes.md", "# Practice\n\nThree files were written here. You may delete this folder whenever you like.\n"},
 }
 
-// practiceLook lists them; practiceCount goes on for a while, so that there is
-// something to watch and to stop.
-const (
-	practiceLook  = "ls -l practice && wc practice/*"
-	practiceCount = "for n in {1..20}; do echo \"$n of 20: watch me, or stop me\"; sleep 1; done"
-)
+// practiceCount goes on for a while, so that there is something to watch and to
+// stop.
+const practiceCount = "for n in {1..20}; do echo \"$n of 20: watch me, or stop me\"; sleep 1; done"
 
 // Practice is "Try it safely": it asks the person for a session as its own
 // principal, writes three practice files, runs two harmless commands, and ends
@@ -48,12 +45,14 @@ func (h *Hub) Practice(ctx context.Context, machineID string) error {
 			h.log.Warn("Practice session could not be ended", "err", err)
 		}
 	}()
+	// Each time in a folder of its own: files of the time before would be asked about.
+	folder := "practice/" + time.Now().Format("15.04.05")
 	for _, f := range practiceFiles {
-		if err := h.practiceWrite(ctx, b, f.path, f.text); err != nil {
+		if err := h.practiceWrite(ctx, b, folder+"/"+f.name, f.text); err != nil {
 			return err
 		}
 	}
-	if err := h.practiceRun(ctx, b, practiceLook); err != nil {
+	if err := h.practiceRun(ctx, b, "ls -l "+folder+" && wc "+folder+"/*"); err != nil {
 		return err
 	}
 	if err := h.practiceRun(ctx, b, practiceCount); err != nil && wire.CodeOf(err) != wire.CodeStopped {

@@ -243,7 +243,7 @@ func TestPractice(t *testing.T) {
 	if opened.PrincipalName != "Practice" || opened.PrincipalID == "" || opened.WaitMS == 0 {
 		t.Errorf("asked as %+v", opened)
 	}
-	files, err := filepath.Glob(filepath.Join(f.Dir, "practice", "*"))
+	files, err := filepath.Glob(filepath.Join(f.Dir, "practice", "*", "*"))
 	if err != nil || len(files) != 3 {
 		t.Errorf("practice files: %v, %v", files, err)
 	}
