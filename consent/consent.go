@@ -113,6 +113,9 @@ type Rule struct {
 	Env        string      `json:"env,omitempty"`
 	Cwd        string      `json:"cwd,omitempty"`
 	Contain    Containment `json:"contain,omitempty"`
+	// Effects are the kinds of things that the card told, sorted: a rule holds
+	// for no more than that, whatever the same name would do later.
+	Effects string `json:"effects,omitempty"`
 	// Looked is the fingerprint of what was looked at for the card, such as the
 	// scripts that a command names. It is set for full access only: what may do
 	// everything must not be swapped behind its name.
@@ -136,12 +139,15 @@ type Request struct {
 	Capability string    `json:"capability"`     // "session", "files", "shell"
 	Action     string    `json:"action"`         // "open", "read", "write", "run", …
 
-	Title    string   `json:"title"`    // a few words for a list: "Run npm test"
-	Sentence string   `json:"sentence"` // the card's one sentence
-	Exact    string   `json:"exact"`    // the exact text; shown bytes are run bytes
-	Details  []string `json:"details,omitempty"`
-	Effects  []Effect `json:"effects,omitempty"`
-	Risk     Risk     `json:"risk"`
+	Title    string `json:"title"`    // a few words for a list: "Run npm test"
+	Sentence string `json:"sentence"` // the card's one sentence
+	Exact    string `json:"exact"`    // the exact text; shown bytes are run bytes
+	// Whole is set in the record only, where Exact is no more than the head of a
+	// long text: the SHA-256 of the whole, which is kept as outputs are.
+	Whole   string   `json:"whole,omitempty"`
+	Details []string `json:"details,omitempty"`
+	Effects []Effect `json:"effects,omitempty"`
+	Risk    Risk     `json:"risk"`
 
 	Digest      Digest `json:"-"`
 	Fingerprint string `json:"fingerprint,omitempty"` // of what was looked at

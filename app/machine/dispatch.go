@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,10 @@ const (
 	defaultWait = 50 * time.Second
 	maxWait     = time.Hour
 )
+
+// maxOfSession is how many requests one session may have under way: fewer than
+// the tunnel takes at once, so that one program does not shut out the others.
+const maxOfSession = 24
 
 // asksAgain is how often one request is asked anew because what was looked at
 // for its card has changed by the time it is to run.
@@ -120,6 +125,9 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		if err != nil {
 			return nil, err
 		}
+		if t.executor != capabilities.Capability(m.sessions) && m.flights.in(s.ID) >= maxOfSession {
+			return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d requests under way; try again in a moment.", maxOfSession)
+		}
 		t.session, t.call.Session, t.who = s, s.Session, s.who
 	}
 	t.deadline = now.Add(waitOf(msg.Payload))
@@ -186,13 +194,30 @@ func (t *task) request(d capabilities.Description) consent.Request {
 		Effects: d.Effects, Risk: d.Risk, Digest: consent.DigestOf(d.Payload), Fingerprint: d.Fingerprint,
 		Containable: d.Containable, FullOffered: d.FullOffered, Scopes: append([]consent.Scope{consent.Once}, d.Scopes...),
 		Rule: consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder,
-			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd},
+			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd, Effects: effectKinds(d.Effects)},
 		Arrived: t.arrived, Deadline: t.deadline,
 	}
 	if _, opens := t.call.Payload.(*wire.SessionOpen); opens {
 		r.RepeatKey = "open"
 	}
 	return r
+}
+
+// effectKinds names the kinds of effects, each once; a kind that touches only
+// what the session made itself is another one.
+func effectKinds(effects []consent.Effect) string {
+	var kinds []string
+	for _, e := range effects {
+		kind := string(e.Kind)
+		if e.Own {
+			kind = "own " + kind
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return strings.Join(kinds, ", ")
 }
 
 // refused notes a request that could not even be described, so that the log

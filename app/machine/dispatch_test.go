@@ -424,3 +424,84 @@ func TestARequestThatHangsWhileItLooksCanBeStopped(t *testing.T) {
 	}
 	wantCode(t, within(t, "reply", reply), wire.CodeStopped)
 }
+
+// A very long command does not fill the record: its head is there, the whole
+// beside it, and the detail shows it all.
+func TestLongTextsAreKeptBesideTheRecord(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	long := strings.Repeat("ä long command ", 20_000)
+	r.probe.describe = func(capabilities.Call) capabilities.Description {
+		return capabilities.Description{Action: "do", Title: "Do it", Exact: long, Details: []string{long}, Payload: "it", Rule: capabilities.RuleParts{Exact: long, Env: long},
+			Effects: []consent.Effect{{Kind: consent.EffectOverwrite, Text: "replaces a file"}}, Risk: consent.RiskNormal}
+	}
+	must(t, r.do("s1"))
+	id := r.person.seen()[1].ID
+	entries, err := r.m.o.Store.EntriesByRef(t.Context(), id)
+	must(t, err)
+	if n := len(entries[0].Body); n > 5*maxInRecord {
+		t.Errorf("the decision has %d bytes", n)
+	}
+	if d, err := r.m.journal.detail(t.Context(), id); err != nil || d.Exact != long {
+		t.Errorf("the detail shows %d of %d bytes, %v", len(d.Exact), len(long), err)
+	}
+}
+
+// What is remembered holds for what its card told, and no more: a name that
+// was created is asked about when it would be replaced.
+func TestARuleHoldsForWhatItsCardTold(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	effects := []consent.Effect{{Kind: consent.EffectStartup, Text: "changes what other programs run"}, {Kind: consent.EffectCreate, Text: "makes a file"}}
+	r.probe.describe = func(capabilities.Call) capabilities.Description {
+		return capabilities.Description{Action: "write", Title: "Write .envrc", Payload: "it", Effects: effects, Risk: consent.RiskNormal, Scopes: []consent.Scope{consent.Session}, Rule: capabilities.RuleParts{Exact: ".envrc"}}
+	}
+	r.person.answer = func(consent.Request) (consent.Answer, bool) {
+		return consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Session}}, true
+	}
+	must(t, r.do("s1"))
+	must(t, r.do("s1"))
+	if n := len(r.person.seen()); n != 2 {
+		t.Fatalf("%d cards, want the session's and one", n)
+	}
+	effects[1].Kind = consent.EffectOverwrite
+	must(t, r.do("s1"))
+	if n := len(r.person.seen()); n != 3 {
+		t.Errorf("a file that is there now was replaced under a rule for making it (%d cards)", n)
+	}
+}
+
+// One program with many requests under way leaves room for others.
+func TestOneSessionLeavesRoom(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	r.open("s2", 0)
+	began, end := make(chan struct{}, 100), make(chan struct{})
+	r.probe.run = func(ctx context.Context, c capabilities.Call, _ consent.Grant, _ capabilities.Output) (capabilities.Result, error) {
+		if c.Session.ID == "s1" {
+			began <- struct{}{}
+			<-end
+		}
+		return exited(), nil
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(end)
+	r.person.answer = nil
+	r.m.gate = consent.New(consent.Options{Decider: everything{}, Prompter: r.m.asks, Recorder: r.m.o.Record, Book: r.m.o.Store, Log: r.m.log})
+	for range maxOfSession {
+		all.Go(func() { _ = r.do("s1") })
+	}
+	for range maxOfSession {
+		within(t, "a request of the first session", began)
+	}
+	wantCode(t, r.do("s1"), wire.CodeOverloaded)
+	must(t, r.do("s2"))
+}
+
+// everything allows whatever is asked.
+type everything struct{}
+
+func (everything) Decide(consent.Request, []consent.Stored, time.Time) consent.Verdict {
+	return consent.Verdict{Outcome: consent.Allowed, By: "policy", Choice: consent.Choice{Scope: consent.Once}}
+}

@@ -68,8 +68,12 @@ func (ss *sessions) forbidden(real string) string {
 		return "it is the whole computer"
 	}
 	for _, home := range homes() {
-		if holds(real, canonical(home)) {
+		home = canonical(home)
+		if holds(real, home) {
 			return "it is or holds your whole home"
+		}
+		if rest, ok := strings.CutPrefix(real, strings.TrimSuffix(home, "/")+"/."); ok && rest != "" {
+			return "programs keep their settings and keys in hidden folders of your home"
 		}
 	}
 	if real == "/home" || real == "/Users" {

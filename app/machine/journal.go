@@ -127,6 +127,18 @@ func entryOf(entries []consent.Entry) (snapshot.Entry, snapshot.Detail, bool) {
 		Details: d.Request.Details, Notes: o.Notes, Reason: d.Decision.Reason, Output: o.Output}, true
 }
 
+// wholeOf names the whole exact text of a request whose decision holds only
+// its head.
+func wholeOf(entries []consent.Entry) (name string) {
+	for _, e := range entries {
+		var d record.Decision
+		if e.Kind == record.KindDecision && json.Unmarshal(e.Body, &d) == nil {
+			name = d.Request.Whole
+		}
+	}
+	return name
+}
+
 func newEntry(r consent.Request) snapshot.Entry {
 	return snapshot.Entry{ID: r.ID, Time: r.Arrived, Who: r.Principal.Name, What: r.Title, Capability: r.Capability}
 }
@@ -359,6 +371,14 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 	d.Entry = e
 	if now != nil {
 		d.Entry = *now // as the list has it, so that neither is news to the other
+	}
+	if whole := wholeOf(entries); whole != "" {
+		switch text, kept, err := j.m.o.Store.Output(whole); {
+		case err != nil:
+			j.m.log.Error("A long text could not be read", "err", err)
+		case kept:
+			d.Exact = string(text)
+		}
 	}
 	if d.Output != "" {
 		out, kept, err := j.m.o.Store.Output(d.Output)

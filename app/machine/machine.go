@@ -122,7 +122,7 @@ func New(o Options) (*Machine, error) {
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions}, o.Executors...)...)
-	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: asking{m}, Recorder: o.Record, Book: o.Store, Log: o.Log})
+	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: asking{m}, Recorder: clipped{m}, Book: o.Store, Log: o.Log})
 	return m, nil
 }
 

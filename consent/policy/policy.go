@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"strings"
 	"time"
 
 	"localpc/consent"
@@ -230,6 +231,25 @@ func ScopeWords(s consent.Scope) string {
 	return "once"
 }
 
+// effectWords are the kinds of effects of a rule: "creates, replaces its own".
+func effectWords(kinds string) string {
+	words := map[string]string{"read": "reads", "create": "creates", "overwrite": "replaces", "delete": "deletes", "move": "moves",
+		"startup": "changes what other programs run", "env": "sets variables", "run": "runs"}
+	var out []string
+	for _, kind := range strings.Split(kinds, ", ") {
+		name, own := strings.CutPrefix(kind, "own ")
+		word := words[name]
+		if word == "" {
+			word = consent.Visible(name, false)
+		}
+		if own {
+			word += " its own"
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, ", ")
+}
+
 // RuleWords prints a rule exactly as it will match.
 func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Capability == consent.CapabilitySession {
@@ -251,6 +271,9 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	}
 	if r.Env != "" {
 		s += ", with " + consent.Visible(r.Env, false)
+	}
+	if r.Effects != "" && r.Action != "run" {
+		s += ", as long as it " + effectWords(r.Effects)
 	}
 	return s
 }

@@ -66,7 +66,7 @@ func (c *cli) keyRevoke(ctx context.Context, s *store.Store, id string) error {
 	} else if err != nil {
 		return err
 	}
-	fmt.Fprintln(c.errs, "The key does not work any more, and what was opened with it ends.")
+	fmt.Fprintln(c.errs, "The key does not work any more. What was opened with it ends within half a minute.")
 	return nil
 }
 
