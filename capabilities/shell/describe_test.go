@@ -173,6 +173,23 @@ func TestWorkingDirectories(t *testing.T) {
 			t.Errorf("%q: %v", cwd, err)
 		}
 	}
+	// What is outside of the folder is neither confirmed nor denied before the
+	// person has agreed, by .. or by a link.
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(ses.Folder, "there")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside+"/none", filepath.Join(ses.Folder, "nowhere")); err != nil {
+		t.Fatal(err)
+	}
+	up := strings.Repeat("../", 30) + outside[1:]
+	for _, cwd := range []string{"there", "nowhere", "there/none", up, up + "/none"} {
+		p := bash(ses, "pwd")
+		p.Cwd = cwd
+		if _, err := s.Describe(context.Background(), capabilitytest.NewCall(t, ses, wire.TypeProcessStart, p)); err != nil {
+			t.Errorf("%q: %v", cwd, err)
+		}
+	}
 	p := bash(ses, "pwd")
 	p.Cwd = "/root/nowhere"
 	for _, choice := range modes {

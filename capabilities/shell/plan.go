@@ -137,14 +137,25 @@ func (pl *plan) place(cwd string) error {
 	}
 	pl.real = filepath.Join(folder, rel)
 	pl.within = path.Join(inside, rel)
-	fi, err := os.Stat(pl.real)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return wire.Errorf(wire.CodeInvalid, "The working directory does not exist: %s", cwd)
-	case err != nil:
-		return wire.Wrap(err, wire.CodeInvalid, "The working directory can't be entered: %s", cwd)
-	case !fi.IsDir():
-		return wire.Errorf(wire.CodeInvalid, "The working directory is not a directory: %s", cwd)
+	if !under(pl.real, folder) {
+		return nil
+	}
+	// Only what is surely in the folder is looked at: whether something is
+	// there outside of it is nobody's business before the person has agreed.
+	at := folder
+	for part := range strings.SplitSeq(strings.TrimPrefix(pl.real, folder), "/") {
+		at = filepath.Join(at, part)
+		fi, err := os.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return wire.Errorf(wire.CodeInvalid, "The working directory does not exist: %s", cwd)
+		case err != nil:
+			return wire.Wrap(err, wire.CodeInvalid, "The working directory can't be entered: %s", cwd)
+		case fi.Mode().Type() == fs.ModeSymlink:
+			return nil // its start says where it leads
+		case !fi.IsDir():
+			return wire.Errorf(wire.CodeInvalid, "The working directory is not a directory: %s", cwd)
+		}
 	}
 	return nil
 }

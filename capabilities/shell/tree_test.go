@@ -392,3 +392,16 @@ func TestKillingTheProgramLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A container has room for any build and is no fork bomb of the whole
+// computer's size; full access is as the person has it.
+func TestProcessLimit(t *testing.T) {
+	s := newShell(t)
+	ses := capabilitytest.NewSession(t, consent.ModeWork)
+	if got := sh(t, s, ses, contained, "ulimit -u; ulimit -Hu"); got != "8192\n8192\n" {
+		t.Errorf("contained: %q", got)
+	}
+	if got := sh(t, s, ses, full, "ulimit -u"); got == "8192\n" {
+		t.Errorf("full access: %q", got)
+	}
+}

@@ -39,6 +39,9 @@ func Main(args []string) int {
 	return 2
 }
 
+// maxProcesses bounds the processes and threads of a container.
+const maxProcesses = 8192
+
 type worker struct {
 	contained bool
 	control   *os.File
@@ -52,6 +55,11 @@ func (w *worker) run() int {
 		// Whoever started the container holds it; when that one goes, so does
 		// everything here. Keys that the person's session holds stay outside.
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
+			return 1
+		}
+		// More than any build needs, and not the whole computer. As root it does
+		// not bind (fork(2)); from Linux 5.14 on only this container counts.
+		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}); err != nil {
 			return 1
 		}
 		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && err != unix.ENOSYS && err != unix.EPERM {
@@ -134,6 +142,22 @@ func (w *worker) start(s Spec) (int, *Event) {
 	return pid, nil
 }
 
+// settle waits for the rest of a tree that was ended with its command, 2 s at
+// most, and returns how many are left: that the limit has ended the whole tree
+// is told when it is true.
+func (w *worker) settle() int {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
+				break
+			}
+		}
+		if left := len(descendants(os.Getpid())); left == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
 // reap waits for the command, tells of its end, and then for what it left.
 func (w *worker) reap(leader int, limit *time.Timer) int {
 	over := false
@@ -157,6 +181,9 @@ func (w *worker) reap(leader int, limit *time.Timer) int {
 			w.mu.Lock()
 			e.TimedOut = w.timedOut
 			w.mu.Unlock()
+			if e.TimedOut {
+				e.Running = w.settle()
+			}
 			w.tell(e)
 		case over:
 			w.tell(Event{Kind: Children, Running: len(descendants(os.Getpid()))})
