@@ -107,6 +107,11 @@ type Capability interface {
 	Close() error
 }
 
+// Freezer is an executor that can hold still what could answer a card in the
+// person's place. Freeze is called with true when a card opens and with false
+// when the last has gone; it returns at once.
+type Freezer interface{ Freeze(on bool) }
+
 // Registry finds the executor of a request.
 type Registry struct {
 	all    []Capability

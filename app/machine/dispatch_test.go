@@ -30,6 +30,13 @@ type probe struct {
 	describe func(capabilities.Call) capabilities.Description
 	run      func(context.Context, capabilities.Call, consent.Grant, capabilities.Output) (capabilities.Result, error)
 	ended    []string // sessions
+	frozen   []bool
+}
+
+func (p *probe) Freeze(on bool) {
+	p.mu.Lock()
+	p.frozen = append(p.frozen, on)
+	p.mu.Unlock()
 }
 
 func (p *probe) Name() string       { return "shell" }
@@ -184,6 +191,11 @@ func TestDecisionIsRecordedBeforeAnythingRuns(t *testing.T) {
 	if ran == "" {
 		t.Fatal("nothing ran")
 	}
+	// While each of the two cards was open, what could answer it stood still.
+	if r.probe.mu.Lock(); fmt.Sprint(r.probe.frozen) != "[true false true false]" {
+		t.Errorf("frozen: %v", r.probe.frozen)
+	}
+	r.probe.mu.Unlock()
 	if cards := r.person.seen(); len(cards) != 2 || cards[0].Capability != consent.CapabilitySession || cards[1].ID != ran || cards[1].Folder != r.folder {
 		t.Errorf("the cards were %+v", cards)
 	}

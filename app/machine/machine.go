@@ -263,6 +263,11 @@ func (m *Machine) background(fn func(ctx context.Context)) bool {
 func (m *Machine) changed() { m.pub.kick() }
 
 func (m *Machine) notify(r *consent.Request) {
+	for _, c := range m.o.Executors {
+		if f, ok := c.(capabilities.Freezer); ok {
+			f.Freeze(r != nil)
+		}
+	}
 	if m.o.Hooks.Notify == nil {
 		return
 	}

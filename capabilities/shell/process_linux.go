@@ -22,7 +22,9 @@ import (
 // process is one command with all its children, below one localpc-spawn.
 type process struct {
 	session string
-	pid     int // of what was started here; alive as long as any child
+	full    bool // with full access
+	frozen  bool // guarded by Shell.freezing
+	pid     int  // of what was started here; alive as long as any child
 	name    string
 	cmd     *exec.Cmd
 	control *os.File
@@ -73,6 +75,7 @@ type launch struct {
 	args  []string
 	files []*os.File // handed over after the three of localpc-spawn
 	spec  spawn.Spec
+	full  bool // with full access
 }
 
 // firstFile is the descriptor of launch.files[0] in the program.
@@ -139,7 +142,7 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	if err != nil {
 		return nil, wire.Wrap(err, wire.CodeInternal, "This computer could not start its process starter, so nothing was run.")
 	}
-	p := &process{session: session, pid: cmd.Process.Pid, cmd: cmd, control: control, stdout: newOutput(outR), stderr: newOutput(errR),
+	p := &process{session: session, full: l.full, pid: cmd.Process.Pid, cmd: cmd, control: control, stdout: newOutput(outR), stderr: newOutput(errR),
 		name: string(l.spec.Argv[0]), said: saidR,
 		exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
 	started := make(chan spawn.Event, 1)

@@ -63,7 +63,7 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool) (*process,
 	}
 	loginPath := s.login.get(ctx)
 	if !contained {
-		l.args = []string{s.o.Spawn, spawn.RoleGuard}
+		l.args, l.full = []string{s.o.Spawn, spawn.RoleGuard}, true
 		l.spec.Dir = []byte(pl.real)
 		l.spec.Env = envBytes(personEnv(s.o.Home, loginPath), pl.env)
 		return startProcess(ctx, pl.session.ID, l)

@@ -54,6 +54,8 @@ type Shell struct {
 	mu        sync.Mutex
 	closed    bool                        // guarded by mu
 	processes map[string]map[int]*process // guarded by mu; by session and pid
+	frozen    bool                        // guarded by mu; what Freeze wants
+	freezing  sync.Mutex                  // one at a time brings it about
 	large     map[string]struct{}         // guarded by mu; sessions whose folder is too large to list
 	wg        sync.WaitGroup              // the probe and the log-in's PATH
 	stop      context.CancelFunc
@@ -212,6 +214,9 @@ func (s *Shell) add(p *process) error {
 		s.processes[p.session] = map[int]*process{}
 	}
 	s.processes[p.session][p.pid] = p
+	if s.frozen && p.full {
+		s.wg.Go(s.applyFreeze)
+	}
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()

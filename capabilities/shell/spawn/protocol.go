@@ -45,7 +45,8 @@ type Check struct {
 	Ino  uint64 `json:"ino"`
 }
 
-// Order is a signal for the whole tree: SIGTERM, or SIGKILL.
+// Order is a signal for the whole tree: SIGTERM, or SIGKILL; with full access
+// SIGSTOP and SIGCONT too.
 type Order struct {
 	Signal int `json:"signal"`
 }

@@ -91,25 +91,31 @@ func SignalTree(root int, sig syscall.Signal) {
 	}
 }
 
+// StopTree stops every process below root, those that start meanwhile too. It
+// returns them, and how many could not be stopped (they have other rights).
+func StopTree(root int) (seen map[int]proc, immune int) {
+	seen = map[int]proc{}
+	for fresh := true; fresh; {
+		fresh = false
+		for _, p := range descendants(root) {
+			if old, ok := seen[p.pid]; ok && old.start == p.start {
+				continue
+			}
+			seen[p.pid], fresh = p, true
+			if !p.send(syscall.SIGSTOP) {
+				immune++
+			}
+		}
+	}
+	return seen, immune
+}
+
 // KillTree ends every process below root and returns how many could not be
 // ended (they have other rights). It stops them all before it kills the first,
 // so that none can start another meanwhile.
 func KillTree(root int) int {
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		seen := map[int]proc{}
-		immune := 0
-		for fresh := true; fresh; {
-			fresh = false
-			for _, p := range descendants(root) {
-				if old, ok := seen[p.pid]; ok && old.start == p.start {
-					continue
-				}
-				seen[p.pid], fresh = p, true
-				if !p.send(syscall.SIGSTOP) {
-					immune++
-				}
-			}
-		}
+		seen, immune := StopTree(root)
 		for _, p := range seen {
 			p.send(syscall.SIGKILL)
 		}

@@ -204,6 +204,12 @@ func (w *worker) obey(in *json.Decoder) {
 
 func (w *worker) signal(sig syscall.Signal) {
 	switch {
+	case (sig == syscall.SIGSTOP || sig == syscall.SIGCONT) && !w.contained:
+		if sig == syscall.SIGSTOP {
+			StopTree(os.Getpid())
+		} else {
+			SignalTree(os.Getpid(), sig)
+		}
 	case sig != syscall.SIGTERM && sig != syscall.SIGKILL:
 	case w.contained:
 		// All but this process, which is 1 in here.
