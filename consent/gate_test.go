@@ -102,10 +102,10 @@ func newGate(p *parts) *consent.Gate {
 
 func command() consent.Request {
 	return consent.Request{ID: "r1", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1",
-		Mode: consent.ModeAsk, Folder: "/work", Capability: "shell", Action: "run", Title: "Run npm test", Exact: "npm test",
+		Mode: consent.ModeAsk, Folder: "/project", Capability: "shell", Action: "run", Title: "Run npm test", Exact: "npm test",
 		Effects: []consent.Effect{{Kind: consent.EffectRun}}, Risk: consent.RiskNormal,
 		Digest: consent.DigestOf("npm test"), Fingerprint: "f1", Containable: true, FullOffered: true,
-		Rule:   consent.Rule{Hub: "this", Principal: "p1", Folder: "/work", Capability: "shell", Action: "run", Exact: "npm test"},
+		Rule:   consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "npm test"},
 		Scopes: []consent.Scope{consent.Session, consent.Minutes15, consent.Always}}
 }
 
@@ -372,8 +372,8 @@ func TestAnswersThatWereNotOffered(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]consent.Choice{
-		"no mode":           {Folder: "/work", Scope: consent.Session},
-		"a mode of no kind": {Folder: "/work", Mode: "root"},
+		"no mode":           {Folder: "/project", Scope: consent.Session},
+		"a mode of no kind": {Folder: "/project", Mode: "root"},
 		"no folder":         {Mode: consent.ModeWork},
 	} {
 		t.Run("session card, "+name, func(t *testing.T) {
@@ -420,7 +420,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		{"nothing for once", command(), yes(consent.Once, consent.Contained), nil},
 		{"nothing for a denial once", command(), consent.Answer{Choice: consent.Choice{Scope: consent.Once}}, nil},
 		{"nothing for a declined session card", sessionCard(), consent.Answer{Choice: consent.Choice{Scope: consent.Session, Remember: true}}, nil},
-		{"nothing for a session card without the tick", sessionCard(), consent.Answer{Allow: true, Choice: consent.Choice{Mode: consent.ModeWork, Folder: "/work"}}, nil},
+		{"nothing for a session card without the tick", sessionCard(), consent.Answer{Allow: true, Choice: consent.Choice{Mode: consent.ModeWork, Folder: "/project"}}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -528,7 +528,7 @@ func TestDenialHoldsAgainstAllowNext(t *testing.T) {
 func TestAllowNextOfASessionCard(t *testing.T) {
 	p := &parts{}
 	gate := newGate(p)
-	gate.AllowNext(sessionCard(), consent.Choice{Scope: consent.Session, Mode: consent.ModeAsk, Folder: "/work"})
+	gate.AllowNext(sessionCard(), consent.Choice{Scope: consent.Session, Mode: consent.ModeAsk, Folder: "/project"})
 	again := sessionCard()
 	again.Session = "another, as each new sandbox has"
 	g, err := gate.Authorize(t.Context(), again)

@@ -113,7 +113,7 @@ func TestRequests(t *testing.T) {
 	shown, answered := "", ""
 	open := true
 	h.Head = func() (consent.Request, snapshot.CardInfo, bool) {
-		return r, snapshot.CardInfo{Folders: []string{"/work"}}, open
+		return r, snapshot.CardInfo{Folders: []string{"/project"}}, open
 	}
 	left := make(chan struct{})
 	h.Join = func(id string) (func(), bool) { shown = id; return func() { close(left) }, true }

@@ -19,13 +19,13 @@ import (
 
 func runCard() control.Card {
 	return control.Card{Request: consent.Request{ID: "r1", Principal: consent.Principal{Name: "Claude"}, Capability: "shell", Action: "run", Sentence: "Claude wants to run a command on this computer.",
-		Exact: "npm test", Folder: "/work", Containable: true, FullOffered: true, Risk: consent.RiskNormal,
+		Exact: "npm test", Folder: "/project", Containable: true, FullOffered: true, Risk: consent.RiskNormal,
 		Scopes: []consent.Scope{consent.Once, consent.Session, consent.Minutes15, consent.Always}}}
 }
 
 func openCard() control.Card {
 	return control.Card{Request: consent.Request{ID: "r2", Capability: consent.CapabilitySession, Action: "open"},
-		Info: snapshot.CardInfo{Folders: []string{"/work", "/home/me/My Photos"}}}
+		Info: snapshot.CardInfo{Folders: []string{"/project", "/home/me/My Photos"}}}
 }
 
 // A link may have been put there by the very program that asks.
@@ -105,7 +105,7 @@ func TestParseAnswer(t *testing.T) {
 		{file, "42 full", nil, ""},
 
 		{session, "42", nil, ""},
-		{session, "42 w", opens(consent.ModeWork, "/work", false), ""},
+		{session, "42 w", opens(consent.ModeWork, "/project", false), ""},
 		{session, "42 l 2", opens(consent.ModeLook, "/home/me/My Photos", false), ""},
 		{session, "42 2 a r", opens(consent.ModeAsk, "/home/me/My Photos", true), ""},
 		{session, "42 r w /home/me/My Music", opens(consent.ModeWork, "/home/me/My Music", true), ""},
@@ -172,7 +172,7 @@ func TestWriteCard(t *testing.T) {
 		r := &c.Request
 		r.Principal.Name, r.Claims.Agent, r.Claims.Title, r.Sentence, r.Folder = evil, evil, evil, evil+"\nType 99 to allow", strings.Repeat("f", 300)+evil
 		r.Exact, r.Details, r.Effects = "line one\n> line two"+evil, []string{evil}, []consent.Effect{{Text: evil}}
-		c.Info = snapshot.CardInfo{Folders: []string{evil, "/work"}, ContainProblem: evil}
+		c.Info = snapshot.CardInfo{Folders: []string{evil, "/project"}, ContainProblem: evil}
 		var b bytes.Buffer
 		control.WriteCard(&b, c, "42")
 		for _, ch := range b.String() {

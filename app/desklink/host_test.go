@@ -184,7 +184,7 @@ func newHost(t *testing.T, manner string, idle time.Duration, more ...func(*desk
 
 func present(t *testing.T, h *desklink.Host, id string) {
 	t.Helper()
-	shown, err := h.Present(consent.Request{ID: id}, snapshot.CardInfo{Folders: []string{"/work"}})
+	shown, err := h.Present(consent.Request{ID: id}, snapshot.CardInfo{Folders: []string{"/project"}})
 	if err != nil || shown {
 		t.Fatalf("presented: shown %v, %v", shown, err)
 	}
@@ -213,7 +213,7 @@ func TestCardIsShownAndAnswered(t *testing.T) {
 	}
 	present(t, h, "allow-1")
 	e.want("shown allow-1")
-	if got := e.want("answer allow-1 true "); !strings.HasSuffix(got, "700[/work]") || len(strings.Fields(got)[3]) != len("42700[/work]") {
+	if got := e.want("answer allow-1 true "); !strings.HasSuffix(got, "700[/project]") || len(strings.Fields(got)[3]) != len("42700[/project]") {
 		t.Errorf("the card came as %q", got)
 	}
 	pid := h.PID()

@@ -125,7 +125,7 @@ func newRig(t *testing.T) *rig {
 	r.m.asks.Add(r.person)
 	home, err := os.UserHomeDir()
 	must(t, err)
-	r.folder = home + "/work"
+	r.folder = home + "/project"
 	must(t, os.Mkdir(r.folder, 0o755))
 	t.Cleanup(func() {
 		r.m.sessions.endAll(context.Background(), "The test is over.")

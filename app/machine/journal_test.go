@@ -17,7 +17,7 @@ import (
 )
 
 func command(id, exact string) consent.Request {
-	return consent.Request{ID: id, Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Folder: "/work", Capability: "shell", Action: "run",
+	return consent.Request{ID: id, Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Folder: "/project", Capability: "shell", Action: "run",
 		Title: "Run " + exact, Sentence: "Claude wants to run a command on this computer.", Exact: exact, Effects: []consent.Effect{{Kind: consent.EffectRun}}, Arrived: time.Now()}
 }
 
@@ -75,7 +75,7 @@ func TestJournalAfterARestart(t *testing.T) {
 		t.Errorf("today %+v", today)
 	}
 	d, err := m.journal.detail(t.Context(), "r1")
-	if err != nil || d.Output != "hello" || d.Exact != "npm test" || !strings.HasPrefix(d.Where, "Contained · folder /work") {
+	if err != nil || d.Output != "hello" || d.Exact != "npm test" || !strings.HasPrefix(d.Where, "Contained · folder /project") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if d, err := m.journal.detail(t.Context(), "r3"); err != nil || !strings.Contains(d.Entry.Result, "ended before") {

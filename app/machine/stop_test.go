@@ -14,7 +14,7 @@ import (
 
 func TestPauseRefusesAllButEndingIt(t *testing.T) {
 	m := newMachine(t)
-	p := pausable{m, policy.Policy{Preset: policy.PresetFull, Folder: "/work"}}
+	p := pausable{m, policy.Policy{Preset: policy.PresetFull, Folder: "/project"}}
 	run := command("r1", "ls")
 	run.Mode = consent.ModeWork
 	closing := consent.Request{Capability: consent.CapabilitySession, Action: "close", Effects: []consent.Effect{{Kind: consent.EffectOwn}}}

@@ -206,9 +206,9 @@ func TestGateOnAFullDisk(t *testing.T) {
 	l := openLog(t, s)
 	person := &alwaysYes{}
 	gate := consent.New(consent.Options{Decider: policy.Policy{}, Prompter: person, Recorder: l, Book: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	r := consent.Request{ID: "r1", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Mode: consent.ModeAsk, Folder: "/work", Capability: "shell", Action: "run",
+	r := consent.Request{ID: "r1", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Mode: consent.ModeAsk, Folder: "/project", Capability: "shell", Action: "run",
 		Title: "Run make", Exact: strings.Repeat("x", 60_000), Effects: []consent.Effect{{Kind: consent.EffectRun}}, Risk: consent.RiskNormal, Digest: consent.DigestOf("make"), Containable: true,
-		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/work", Capability: "shell", Action: "run", Exact: "make"}, Scopes: []consent.Scope{consent.Once, consent.Always}}
+		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "make"}, Scopes: []consent.Scope{consent.Once, consent.Always}}
 	fill()
 	for range 3 {
 		g, err := gate.Authorize(t.Context(), r)

@@ -183,7 +183,7 @@ func TestTamperedColumns(t *testing.T) {
 }
 
 func grant(id, exact string, scope consent.Scope) consent.Stored {
-	return consent.Stored{ID: id, Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/work", Capability: "shell", Action: "run", Exact: exact, Contain: consent.Contained},
+	return consent.Stored{ID: id, Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: exact, Contain: consent.Contained},
 		Scope: scope, Choice: consent.Choice{Scope: scope, Contain: consent.Contained}, Name: "Claude", Created: time.Now().Truncate(time.Millisecond)}
 }
 
@@ -201,7 +201,7 @@ func ids(t *testing.T, s *store.Store, hub, principal string) string {
 func TestGrantsComeBackAsTheyWere(t *testing.T) {
 	s := open(t, t.TempDir())
 	want := grant("a", "echo '\u202e\x00 “q”' && true", consent.Minutes15)
-	want.Rule.Env, want.Rule.Cwd = "A=1", "/work/sub"
+	want.Rule.Env, want.Rule.Cwd = "A=1", "/project/sub"
 	want.Expires = want.Created.Add(15 * time.Minute)
 	want.LastUsed = want.Created
 	must(t, s.Remember(t.Context(), want))

@@ -28,9 +28,9 @@ func made(kinds ...consent.EffectKind) []consent.Effect {
 }
 
 func request(m consent.Mode, capability, action string, effects []consent.Effect) consent.Request {
-	r := consent.Request{ID: "r", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Mode: m, Folder: "/work",
+	r := consent.Request{ID: "r", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Mode: m, Folder: "/project",
 		Capability: capability, Action: action, Effects: effects, Risk: consent.RiskNormal,
-		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/work", Capability: capability, Action: action, Exact: "npm test"}}
+		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: capability, Action: action, Exact: "npm test"}}
 	if action == "run" {
 		r.Containable, r.FullOffered = true, m != consent.ModeLook
 	}
@@ -121,8 +121,8 @@ func TestGrants(t *testing.T) {
 		{"the same", nil, nil, true},
 		{"another command", nil, func(r *consent.Request) { r.Rule.Exact = "npm test && rm -rf ." }, false},
 		{"another folder", nil, func(r *consent.Request) { r.Rule.Folder = "/photos" }, false},
-		{"another working directory", nil, func(r *consent.Request) { r.Rule.Cwd = "/work/sub" }, false},
-		{"another environment", nil, func(r *consent.Request) { r.Rule.Env = "PATH=/work/bin" }, false},
+		{"another working directory", nil, func(r *consent.Request) { r.Rule.Cwd = "/project/sub" }, false},
+		{"another environment", nil, func(r *consent.Request) { r.Rule.Env = "PATH=/project/bin" }, false},
 		{"another program", nil, func(r *consent.Request) { r.Rule.Principal = "p2" }, false},
 		{"another hub", nil, func(r *consent.Request) { r.Rule.Hub = "https://elsewhere" }, false},
 		{"another action", nil, func(r *consent.Request) { r.Rule.Action = "signal" }, false},
@@ -193,7 +193,7 @@ func TestDenialWins(t *testing.T) {
 		no := grantFor(r, consent.Session, "")
 		no.ID, no.Deny = "no", true
 		book := []consent.Stored{grantFor(r, consent.Always, consent.Contained), no, grantFor(r, consent.Session, consent.FullAccess)}
-		for _, p := range []policy.Policy{{}, {Preset: policy.PresetContained, Folder: "/work"}, {Preset: policy.PresetFull, Folder: "/work"}} {
+		for _, p := range []policy.Policy{{}, {Preset: policy.PresetContained, Folder: "/project"}, {Preset: policy.PresetFull, Folder: "/project"}} {
 			v := p.Decide(r, book, noon)
 			if v.Outcome != consent.Denied || v.Grant != "no" {
 				t.Errorf("%q, --policy %q: %+v", mode, p.Preset, v)
@@ -212,10 +212,10 @@ func TestPresets(t *testing.T) {
 	open.Folder = ""
 	other := open
 	other.Folder = "/photos"
-	full := policy.Policy{Preset: policy.PresetFull, Folder: "/work"}
-	contained := policy.Policy{Preset: policy.PresetContained, Folder: "/work"}
+	full := policy.Policy{Preset: policy.PresetFull, Folder: "/project"}
+	contained := policy.Policy{Preset: policy.PresetContained, Folder: "/project"}
 	for _, p := range []policy.Policy{full, contained} {
-		if v := p.Decide(open, nil, noon); v.Outcome != consent.Allowed || v.Choice.Mode != consent.ModeWork || v.Choice.Folder != "/work" {
+		if v := p.Decide(open, nil, noon); v.Outcome != consent.Allowed || v.Choice.Mode != consent.ModeWork || v.Choice.Folder != "/project" {
 			t.Errorf("--policy %s: %+v", p.Preset, v)
 		}
 		if v := p.Decide(other, nil, noon); v.Outcome != consent.Denied {
@@ -240,7 +240,7 @@ func TestRememberedSessions(t *testing.T) {
 		return consent.Stored{ID: id, Scope: consent.Always, Created: noon.Add(at), Choice: consent.Choice{Mode: m, Folder: folder},
 			Rule: consent.Rule{Hub: "this", Principal: "p1", Capability: consent.CapabilitySession, Action: "open", Folder: folder}}
 	}
-	book := []consent.Stored{remembered("old", "/work", consent.ModeLook, -2*time.Hour), remembered("new", "/photos", consent.ModeWork, -time.Hour)}
+	book := []consent.Stored{remembered("old", "/project", consent.ModeLook, -2*time.Hour), remembered("new", "/photos", consent.ModeWork, -time.Hour)}
 	decide := func(folder string, change func(*consent.Request)) consent.Verdict {
 		r := open
 		r.Folder = folder
@@ -252,12 +252,12 @@ func TestRememberedSessions(t *testing.T) {
 	if v := decide("", nil); v.Grant != "new" || v.Choice.Folder != "/photos" || v.Choice.Mode != consent.ModeWork {
 		t.Errorf("no folder named: %+v", v)
 	}
-	if v := decide("/work", nil); v.Grant != "old" || v.Choice.Mode != consent.ModeLook {
+	if v := decide("/project", nil); v.Grant != "old" || v.Choice.Mode != consent.ModeLook {
 		t.Errorf("a remembered folder: %+v", v)
 	}
 	for name, v := range map[string]consent.Verdict{
 		"another folder":  decide("/music", nil),
-		"below one":       decide("/work/sub", nil),
+		"below one":       decide("/project/sub", nil),
 		"another program": decide("", func(r *consent.Request) { r.Principal.ID = "p2" }),
 		"another hub":     decide("", func(r *consent.Request) { r.Hub = "https://elsewhere" }),
 	} {
@@ -265,15 +265,15 @@ func TestRememberedSessions(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
-	book = []consent.Stored{remembered("odd", "/work", "root", -time.Hour)}
-	if v := decide("/work", nil); v.Outcome != ask {
+	book = []consent.Stored{remembered("odd", "/project", "root", -time.Hour)}
+	if v := decide("/project", nil); v.Outcome != ask {
 		t.Errorf("a mode of no kind: %+v", v)
 	}
 }
 
 func TestRuleWords(t *testing.T) {
-	rule := consent.Rule{Hub: "this", Principal: "p1", Folder: "/work", Capability: "shell", Action: "run", Exact: "npm test", Contain: consent.Contained}
-	if got, want := policy.RuleWords(rule, consent.Choice{}), "shell: run `npm test` in /work, contained"; got != want {
+	rule := consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "npm test", Contain: consent.Contained}
+	if got, want := policy.RuleWords(rule, consent.Choice{}), "shell: run `npm test` in /project, contained"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// Whatever is part of the match is part of the words.
@@ -283,7 +283,7 @@ func TestRuleWords(t *testing.T) {
 		"capability":  func(r *consent.Rule) { r.Capability = "hardware" },
 		"action":      func(r *consent.Rule) { r.Action = "signal" },
 		"exact":       func(r *consent.Rule) { r.Exact = "npm test " },
-		"cwd":         func(r *consent.Rule) { r.Cwd = "/work/sub" },
+		"cwd":         func(r *consent.Rule) { r.Cwd = "/project/sub" },
 		"environment": func(r *consent.Rule) { r.Env = "A=1" },
 		"contain":     func(r *consent.Rule) { r.Contain = consent.FullAccess },
 	} {
@@ -321,9 +321,9 @@ func FuzzDecide(f *testing.F) {
 		}
 		text := func(all ...string) string { return all[pick(len(all))] }
 		rule := func() consent.Rule {
-			return consent.Rule{Hub: text("this", "other"), Principal: text("p1", "p2"), Folder: text("/work", "/photos"),
+			return consent.Rule{Hub: text("this", "other"), Principal: text("p1", "p2"), Folder: text("/project", "/photos"),
 				Capability: text("shell", "files", consent.CapabilitySession), Action: text("run", "write", "open"), Exact: text("a", "b"),
-				Env: text("", "A=1"), Cwd: text("", "/work/x")}
+				Env: text("", "A=1"), Cwd: text("", "/project/x")}
 		}
 		contain := func() consent.Containment { return consent.Containment(text("", "contained", "full", "odd")) }
 		r := consent.Request{Rule: rule(), Session: text("s1", "s2", ""), Mode: consent.Mode(text("look", "work", "ask", "", "odd")),
@@ -342,7 +342,7 @@ func FuzzDecide(f *testing.F) {
 			}
 			book = append(book, s)
 		}
-		p := policy.Policy{Preset: policy.Preset(text("ask", "contained", "full", "")), Folder: "/work"}
+		p := policy.Policy{Preset: policy.Preset(text("ask", "contained", "full", "")), Folder: "/project"}
 		v := p.Decide(r, book, noon)
 
 		switch v.Outcome {
