@@ -499,3 +499,40 @@ func TestPickerOffersAFolderThatIsStillToBeMade(t *testing.T) {
 		t.Fatalf("chosen %+v, %v", c, ok)
 	}
 }
+
+// At a small size the body of a card scrolls; Tab and the arrows bring what
+// they reach in sight.
+func TestKeyboardScrolls(t *testing.T) {
+	s := newStage(t)
+	o := s.card(s.session("/home/person/project"))
+	w := s.u.card.win
+	w.Resize(fyne.NewSize(520, 300))
+	w.Canvas().Capture()
+	b := o.body.(*sessionBody)
+	sees := func(what fyne.CanvasObject, name string) {
+		t.Helper()
+		y := s.u.o.App.Driver().AbsolutePositionForObject(what).Y
+		foot := s.u.o.App.Driver().AbsolutePositionForObject(o.deny).Y
+		if y < 0 || y+what.Size().Height > foot {
+			t.Errorf("%s is at %v to %v, the body ends at %v", name, y, y+what.Size().Height, foot)
+		}
+	}
+	w.Canvas().Focus(b.remember)
+	sees(b.remember, "Remember")
+	w.Canvas().Focus(b.mode)
+	keyOn(w, fyne.KeyUp)
+	var row fyne.CanvasObject
+	walk(b.mode, func(c fyne.CanvasObject) {
+		if f, ok := c.(*kit.Flow); ok && f.Text() == "Look only" {
+			row = f
+		}
+	})
+	sees(row, "Look only")
+	keyOn(w, fyne.KeyDown, fyne.KeyDown)
+	walk(b.mode, func(c fyne.CanvasObject) {
+		if f, ok := c.(*kit.Flow); ok && f.Text() == "Ask me each time" {
+			row = f
+		}
+	})
+	sees(row, "Ask me each time")
+}

@@ -100,7 +100,7 @@ func (b *Button) TypedKey(e *fyne.KeyEvent) {
 }
 
 // FocusGained is Fyne's.
-func (b *Button) FocusGained() { b.focused = true; b.Refresh() }
+func (b *Button) FocusGained() { b.focused = true; b.Refresh(); reveal(b) }
 
 // FocusLost is Fyne's.
 func (b *Button) FocusLost() { b.focused = false; b.Refresh() }

@@ -23,6 +23,9 @@ func NewField(hint string) *Field {
 	return f
 }
 
+// FocusGained is Fyne's.
+func (f *Field) FocusGained() { f.Entry.FocusGained(); reveal(f) }
+
 // TypedKey is Fyne's.
 func (f *Field) TypedKey(e *fyne.KeyEvent) {
 	switch {

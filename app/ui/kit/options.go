@@ -43,6 +43,9 @@ func (o *Options) Select(i int) {
 	}
 	o.selected = i
 	o.Refresh()
+	if o.focused {
+		o.reveal()
+	}
 	if o.OnChange != nil {
 		o.OnChange(i)
 	}
@@ -68,7 +71,14 @@ func (o *Options) TypedKey(e *fyne.KeyEvent) {
 }
 
 // FocusGained is Fyne's.
-func (o *Options) FocusGained() { o.focused = true; o.Refresh() }
+func (o *Options) FocusGained() { o.focused = true; o.Refresh(); o.reveal() }
+
+// reveal brings the chosen one in sight.
+func (o *Options) reveal() {
+	if o.selected >= 0 && o.selected < len(o.rows) {
+		reveal(o.rows[o.selected])
+	}
+}
 
 // FocusLost is Fyne's.
 func (o *Options) FocusLost() { o.focused = false; o.Refresh() }

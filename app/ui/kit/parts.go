@@ -283,7 +283,7 @@ func (c *Check) TypedKey(e *fyne.KeyEvent) {
 }
 
 // FocusGained is Fyne's.
-func (c *Check) FocusGained() { c.focused = true; c.Refresh() }
+func (c *Check) FocusGained() { c.focused = true; c.Refresh(); reveal(c) }
 
 // FocusLost is Fyne's.
 func (c *Check) FocusLost() { c.focused = false; c.Refresh() }

@@ -107,7 +107,7 @@ func (r *Rows) scrollTo(y float32) {
 }
 
 // FocusGained is Fyne's.
-func (r *Rows) FocusGained() { r.focused = true; r.Refresh() }
+func (r *Rows) FocusGained() { r.focused = true; r.Refresh(); reveal(r) }
 
 // FocusLost is Fyne's.
 func (r *Rows) FocusLost() { r.focused, r.mouse = false, false; r.Refresh() }

@@ -113,7 +113,7 @@ func (s *Segments) TypedKey(e *fyne.KeyEvent) {
 }
 
 // FocusGained is Fyne's.
-func (s *Segments) FocusGained() { s.focused = true; s.Refresh() }
+func (s *Segments) FocusGained() { s.focused = true; s.Refresh(); reveal(s) }
 
 // FocusLost is Fyne's.
 func (s *Segments) FocusLost() { s.focused = false; s.Refresh() }
