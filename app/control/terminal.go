@@ -71,12 +71,20 @@ func WriteCard(w io.Writer, c Card, digits string) {
 	fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
 }
 
+// howTo says what can be typed, to somebody who typed something else.
+func howTo(digits string, r consent.Request) string {
+	if r.Capability == consent.CapabilitySession {
+		return fmt.Sprintf("Type %[1]s w, %[1]s l or %[1]s a to start, or d to decline.", digits)
+	}
+	return "Type " + digits + " to allow, or d to decline."
+}
+
 // ParseAnswer reads a line typed under a card. A line that is neither a yes
 // nor a no gives a complaint instead, and the card stays open.
 func ParseAnswer(line, digits string, c Card) (a consent.Answer, complaint string) {
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return a, "Type " + digits + " to allow, or d to decline."
+		return a, howTo(digits, c.Request)
 	}
 	a.Via = "terminal"
 	r := c.Request
@@ -89,7 +97,7 @@ func ParseAnswer(line, digits string, c Card) (a consent.Answer, complaint strin
 		return a, ""
 	case digits:
 	default:
-		return a, "Type " + digits + " to allow, or d to decline."
+		return a, howTo(digits, c.Request)
 	}
 	a.Allow = true
 	if r.Capability == consent.CapabilitySession {

@@ -136,6 +136,9 @@ func TestParseAnswer(t *testing.T) {
 			t.Errorf("%q is taken as %+v", c.line, a)
 		}
 	}
+	if _, complaint := control.ParseAnswer("w", "42", session); !strings.Contains(complaint, "42 w") {
+		t.Errorf("the ways are not named again: %q", complaint)
+	}
 }
 
 func FuzzParseAnswer(f *testing.F) {

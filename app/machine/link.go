@@ -268,7 +268,7 @@ func (e *startError) Unwrap() error { return e.cause }
 func (m *Machine) startProblem(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "listen" {
-		return "The hub inside this program can't listen on " + m.o.Settings.Get().EmbeddedHub + "; another program may be using it."
+		return "The hub inside this program can't listen on " + m.o.Settings.Get().EmbeddedHub + "; another program may be using it. Close that one, or start this one with --embedded-hub and another address."
 	}
 	return "The hub inside this program can't start; the log says why."
 }

@@ -35,7 +35,21 @@ func pair(c *cli, args []string) error {
 	if len(args) != 1 {
 		return usageError("pair takes one word: this, or the line that a hub printed")
 	}
-	return ask(c, snapshot.Intent{Kind: snapshot.Pair, Text: args[0]})
+	if err := ask(c, snapshot.Intent{Kind: snapshot.Pair, Text: args[0]}); err != nil {
+		return err
+	}
+	if args[0] == "this" {
+		fmt.Fprintf(c.out, "Make a key for a program with: %s-hub key add NAME --data '%s'\n", os.Args[0], c.paths.Hub())
+	}
+	return nil
+}
+
+// pairedWords name the hub, and its address once that is known.
+func pairedWords(name, address string) string {
+	if address == "" {
+		return "Paired with " + name
+	}
+	return "Paired with " + name + " (" + address + ")"
 }
 
 func unpair(c *cli, args []string) error   { return plain(c, args, snapshot.Unpair) }
@@ -75,7 +89,7 @@ func status(c *cli, args []string) error {
 	v := func(t string) string { return consent.Visible(t, false) }
 	fmt.Fprintf(c.out, "%s: %s\n", v(s.Machine), v(s.Line))
 	if s.Hub.Paired {
-		fmt.Fprintf(c.out, "Paired with %s (%s)\n", v(s.Hub.Name), v(s.Hub.Address))
+		fmt.Fprintln(c.out, pairedWords(v(s.Hub.Name), v(s.Hub.Address)))
 	}
 	if s.Problem != "" {
 		fmt.Fprintln(c.out, v(s.Problem))
