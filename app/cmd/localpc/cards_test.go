@@ -189,7 +189,11 @@ func sleepers(marker string) []string {
 func TestNoTrayHost(t *testing.T) {
 	t.Parallel()
 	p := start(t, apptest.Options{NoTray: true})
-	p.d.WaitText(30*time.Second, "Stop", "everything")
+	p.d.WaitWindow(30*time.Second, "Local PC")
+	// It opens behind the one that the person is at: Pair is still whole.
+	p.d.WaitText(10*time.Second, "For", "programs", "that", "run", "here")
+	p.d.ClickText("Not", "now")
+	p.d.WaitText(10*time.Second, "Stop", "everything")
 	p.d.Screenshot("no-tray")
 	p.d.StartTray()
 	p.d.WaitTrayIcon(20 * time.Second)
