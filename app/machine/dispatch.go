@@ -279,6 +279,7 @@ func (m *Machine) finished(req consent.Request, result capabilities.Result, err 
 	o := record.Outcome{State: string(stateOf(result, err)), Result: result.Outcome, Took: m.journal.took(req.ID),
 		Sent: result.Sent, Received: result.Received, Notes: result.Notes}
 	if err != nil {
+		o.Sent = max(o.Sent, m.journal.sent(req.ID)) // what had gone before it failed
 		o.Result = err.Error()
 		if wire.CodeOf(err) == "" {
 			o.Result = "Something went wrong on this computer; its log says what."

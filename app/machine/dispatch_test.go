@@ -517,3 +517,34 @@ type everything struct{}
 func (everything) Decide(consent.Request, []consent.Stored, time.Time) consent.Verdict {
 	return consent.Verdict{Outcome: consent.Allowed, By: "policy", Choice: consent.Choice{Scope: consent.Once}}
 }
+
+// What a stopped command had sent is told, and shown.
+func TestAStoppedCommandKeepsWhatItSent(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	r.probe.run = func(ctx context.Context, _ capabilities.Call, _ consent.Grant, out capabilities.Output) (capabilities.Result, error) {
+		must(t, out.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: 7}))
+		must(t, out.Send(ctx, wire.TypeProcessOutput, &wire.ProcessOutput{Stream: "stdout", Data: []byte("hello")}))
+		<-ctx.Done()
+		return capabilities.Result{}, ctx.Err()
+	}
+	st, err := r.pair.Hub.Do(t.Context(), r.pair.MachineID, wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s1", Cmd: "it"})
+	must(t, err)
+	defer st.Close()
+	for range 2 {
+		_, err := st.Recv()
+		must(t, err)
+	}
+	id := r.person.seen()[1].ID
+	if _, err := r.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.StopOne, Entry: id}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Recv()
+	wantCode(t, err, wire.CodeStopped)
+	if e := r.m.Snapshot().Entries[0]; e.ID != id || e.Outcome != snapshot.Halted || e.Sent != 5 || e.CanStop {
+		t.Errorf("the log shows %+v", e)
+	}
+	if d, err := r.m.journal.detail(t.Context(), id); err != nil || d.Output != "hello" {
+		t.Errorf("the detail is %+v, %v", d, err)
+	}
+}

@@ -227,6 +227,16 @@ func (j *journal) took(id string) time.Duration {
 	return 0
 }
 
+// sent is how much of a request's contents has gone to the hub so far.
+func (j *journal) sent(id string) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if it := j.byID[id]; it != nil && it.live != nil {
+		return it.live.count()
+	}
+	return 0
+}
+
 func (j *journal) output(id string) []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()

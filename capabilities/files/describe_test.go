@@ -157,7 +157,7 @@ func TestCards(t *testing.T) {
 	if q.Sentence != "Claude wants to replace notes/plan.md (10 bytes)" || q.Title != "Write notes/plan.md" {
 		t.Errorf("%q, %q", q.Sentence, q.Title)
 	}
-	if q.Exact != "/home/user/notes/plan.md\n\nDear all,\n" || q.Effects[0].Text != "replaces 1 file of 12 kB; cannot be undone" || q.Effects[0].Bytes != 10 {
+	if q.Exact != "/home/user/notes/plan.md\n\nDear all,\n" || q.Effects[0].Text != "replaces 1 file of 12 KB; cannot be undone" || q.Effects[0].Bytes != 10 {
 		t.Errorf("%q, %+v", q.Exact, q.Effects)
 	}
 	if q.Rule.Exact != "notes/plan.md" || d.Risk != consent.RiskNormal || len(d.Scopes) != 3 {
@@ -168,7 +168,7 @@ func TestCards(t *testing.T) {
 		t.Errorf("%q, %+v", q.Exact, q.Rule)
 	}
 	q, _ = claude(r.pathCall(wire.TypeFileDelete, "old"))
-	if q.Sentence != "Claude wants to delete old (3 files in 2 folders, 3.0 kB)" || q.Effects[0].Count != 5 || q.Effects[0].Bytes != 3000 || q.Risk != consent.RiskHigh {
+	if q.Sentence != "Claude wants to delete old (3 files in 2 folders, 3.0 KB)" || q.Effects[0].Count != 5 || q.Effects[0].Bytes != 3000 || q.Risk != consent.RiskHigh {
 		t.Errorf("%q, %+v", q.Sentence, q.Effects)
 	}
 	for _, s := range q.Scopes {
@@ -208,7 +208,7 @@ func TestCards(t *testing.T) {
 	if !strings.HasPrefix(q.Title, "Write …") || len(q.Title) > 80 || !strings.HasPrefix(q.Exact, long) {
 		t.Errorf("%q, %q", q.Title, q.Exact)
 	}
-	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 999: "999 bytes", 1000: "1.0 kB", 12_345: "12 kB", 999_499: "999 kB", 999_500: "1.0 MB", 1_340_000_000: "1.3 GB", 5_000_000_000_000: "5000 GB"} {
+	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 999: "999 bytes", 1000: "1.0 KB", 12_345: "12 KB", 999_499: "999 KB", 999_500: "1.0 MB", 1_340_000_000: "1.3 GB", 5_000_000_000_000: "5000 GB"} {
 		if got := size(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

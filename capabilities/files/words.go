@@ -18,7 +18,7 @@ func size(n int64) string {
 		return strconv.FormatInt(n, 10) + " bytes"
 	}
 	v := float64(n)
-	for _, unit := range []string{"kB", "MB", "GB"} {
+	for _, unit := range []string{"KB", "MB", "GB"} {
 		v /= 1000
 		if v < 9.95 {
 			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit

@@ -39,7 +39,7 @@ func (c *cli) keyAdd(ctx context.Context, s *store.Store, name string) error {
 		return err
 	}
 	fmt.Fprintln(c.out, k.Secret)
-	fmt.Fprintf(c.errs, "This key is shown once. It is known as %s; end it with: localpc-hub key revoke %s\n", k.ID, k.ID)
+	fmt.Fprintf(c.errs, "This key is shown once. It is known as %s; end it with: localpc-hub key revoke %s --data %s\n", k.ID, k.ID, quoted(c.data))
 	address, err := s.Address(ctx)
 	if err == nil && address != "" {
 		fmt.Fprintf(c.errs, "An E2B program takes it with E2B_API_URL=%s/api and E2B_SANDBOX_URL=%s/sbx\n", address, address)
@@ -127,6 +127,14 @@ func (c *cli) list(v any, err error) error {
 	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// quoted is a path that can be typed as it stands.
+func quoted(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // shown makes a name from elsewhere safe and short enough for a terminal.
