@@ -172,6 +172,29 @@ func (p *program) button(window *apptest.Area, words ...string) {
 	p.d.In(r).ClickText(words...)
 }
 
+// choose clicks the row of Activity with these words, until the detail has
+// what it must have. A slow screen may still show the card that was there, and
+// the click then meets another row: a person sees that, and clicks again.
+func (p *program) choose(row []string, detail ...string) {
+	p.t.Helper()
+	p.d.WaitWindow(20*time.Second, "Activity")
+	activity := p.d.Window("Activity")
+	for range 5 {
+		activity.ClickText(row...)
+		if p.d.Until(6*time.Second, func() bool {
+			r, ok := activity.Rect()
+			if !ok {
+				return false
+			}
+			_, ok = p.d.In(image.Rect(r.Max.X-r.Dx()/3, r.Min.Y+80, r.Max.X, r.Max.Y)).FindText(detail...)
+			return ok
+		}) {
+			return
+		}
+	}
+	p.t.Fatalf("the detail of %q does not show %q: %s", row, detail, activity.Text())
+}
+
 // detailButton presses a button at the foot of Activity's detail.
 func (p *program) detailButton(words ...string) {
 	p.t.Helper()

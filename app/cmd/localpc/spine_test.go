@@ -131,8 +131,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	d.ClickTray("Activity")
 	d.WaitWindow(20*time.Second, "Activity")
 	activity := d.Window("Activity")
-	activity.ClickText("never-answered")
-	activity.WaitText(20*time.Second, "No", "answer")
+	p.choose([]string{"never-answered"}, "Nobody", "answered")
 	d.Screenshot("activity-expired")
 	p.detailButton("Allow", "next", "time")
 	p.waitStatus(10*time.Second, "recorded", func(snapshot.Snapshot) bool {
@@ -151,8 +150,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	p.press(p.card("sleep 300"), "Allow")
 	p.waitStatus(20*time.Second, "working", func(s snapshot.Snapshot) bool { return s.State == snapshot.Working })
 	p.noCard()
-	activity.ClickText("sleep", "300")
-	activity.WaitText(20*time.Second, "Output", "so", "far")
+	p.choose([]string{"sleep", "300"}, "Output", "so", "far")
 	activity.WaitSentence(20*time.Second, "Exactly this runs echo started-now; sleep 300")
 	d.Screenshot("activity-running")
 	if out := long.streamed(); out != "started-now\n" {
