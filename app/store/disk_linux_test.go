@@ -36,5 +36,5 @@ func smallDisk(t *testing.T) (dir string, fill, free func()) {
 		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: old.Max}))
 	}
 	t.Cleanup(func() { set(old.Cur) })
-	return dir, func() { set(300_000) }, func() { set(old.Cur) }
+	return dir, func() { set(4096) }, func() { set(old.Cur) }
 }

@@ -424,6 +424,7 @@ func TestRecordHead(t *testing.T) {
 		r.send(wire.TypeStatus, "", &wire.Status{MaxConcurrent: 1, Record: &wire.RecordHead{Seq: seq, Hash: strings.Repeat(hash, 32)}})
 		b.works(t, r, "m1") // after the STATUS
 	}
+	b.works(t, r, "m1") // after the HELLO
 	if m := b.machines(t)[0]; m.Seq != 5 || m.Cut {
 		t.Errorf("after HELLO: %+v", m)
 	}
