@@ -24,7 +24,7 @@ func TestGreeting(t *testing.T) {
 	for _, c := range []struct {
 		display, terminal, paired, says bool
 	}{{true, true, false, false}, {false, true, false, true}, {false, true, true, false}, {false, false, false, true}} {
-		got := greeting("build/bin/localpc", c.display, c.terminal, c.paired)
+		got := greeting("build/bin/localpc pair this", c.display, c.terminal, c.paired)
 		if strings.HasSuffix(got, pairs) != c.says || !strings.HasPrefix(got, "Local PC Executor is running") {
 			t.Errorf("%+v: %q", c, got)
 		}

@@ -189,13 +189,17 @@ func (p *parts) begin(c *cli) {
 	}
 }
 
-func (p *parts) greeting() string {
-	return greeting(os.Args[0], p.desktop != nil, term.IsTerminal(int(os.Stdin.Fd())), p.set.Get().Hub != "")
+func (p *parts) greeting(c *cli) string {
+	pair := os.Args[0] + " pair this"
+	if usual, err := settings.DefaultData(); err != nil || usual != c.paths.Data {
+		pair += " --data '" + c.paths.Data + "'"
+	}
+	return greeting(pair, p.desktop != nil, term.IsTerminal(int(os.Stdin.Fd())), p.set.Get().Hub != "")
 }
 
-// greeting is what the terminal says at the start. program is how localpc was
-// started there, and so how it is started from there again.
-func greeting(program string, display, terminal, paired bool) string {
+// greeting is what the terminal says at the start. pair is the command that
+// pairs this program, as it can be typed there.
+func greeting(pair string, display, terminal, paired bool) string {
 	words := "Local PC Executor is running with neither display nor terminal: whatever would have to be asked is refused."
 	switch {
 	case display:
@@ -204,7 +208,7 @@ func greeting(program string, display, terminal, paired bool) string {
 		words = "Local PC Executor is running without a display. Questions are asked here. Ctrl+C ends it."
 	}
 	if !paired {
-		words += "\nPair it from another terminal: " + program + " pair this"
+		words += "\nPair it from another terminal: " + pair
 	}
 	return words
 }

@@ -107,7 +107,7 @@ func run(c *cli, args []string) error {
 		return err
 	}
 	defer leave(p.log, leaveWithin, os.Exit, p.close)
-	fmt.Fprintln(c.out, p.greeting())
+	fmt.Fprintln(c.out, p.greeting(c))
 	ended := make(chan error, 1)
 	go func() { ended <- p.machine.Run(ctx); cancel() }()
 	p.begin(c)
