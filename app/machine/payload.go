@@ -1,0 +1,79 @@
+package machine
+
+import (
+	"time"
+
+	"localpc/capabilities"
+	"localpc/tunnel/wire"
+)
+
+// waitOf is how long the client of a request can wait for the person.
+func waitOf(p wire.Payload) time.Duration {
+	ms := 0
+	switch p := p.(type) {
+	case *wire.SessionOpen:
+		ms = p.WaitMS
+	case *wire.ProcessStart:
+		ms = p.WaitMS
+	case *wire.FileRead:
+		ms = p.WaitMS
+	case *wire.FileWrite:
+		ms = p.WaitMS
+	case *wire.FilePath:
+		ms = p.WaitMS
+	case *wire.FileList:
+		ms = p.WaitMS
+	case *wire.FileMove:
+		ms = p.WaitMS
+	}
+	if ms == 0 {
+		return defaultWait
+	}
+	return min(time.Duration(ms)*time.Millisecond, maxWait)
+}
+
+// sessionOf is the session that a request names, "" where it names none.
+func sessionOf(p wire.Payload) string {
+	switch p := p.(type) {
+	case *wire.SessionTTL:
+		return p.SessionID
+	case *wire.SessionRef:
+		return p.SessionID
+	case *wire.ProcessStart:
+		return p.SessionID
+	case *wire.ProcessSignal:
+		return p.SessionID
+	case *wire.FileRead:
+		return p.SessionID
+	case *wire.FileWrite:
+		return p.SessionID
+	case *wire.FilePath:
+		return p.SessionID
+	case *wire.FileList:
+		return p.SessionID
+	case *wire.FileMove:
+		return p.SessionID
+	}
+	return ""
+}
+
+// titleOf names a request that no executor has described.
+func titleOf(c capabilities.Call) string {
+	switch p := c.Payload.(type) {
+	case *wire.ProcessStart:
+		return "Run " + p.EffectiveArg0()
+	case *wire.FileRead:
+		return "Read " + p.Path
+	case *wire.FileWrite:
+		return "Write " + p.Path
+	case *wire.FilePath:
+		return map[wire.Type]string{wire.TypeFileStat: "Look at ", wire.TypeFileMkdir: "Make the folder ", wire.TypeFileDelete: "Delete "}[c.Type] + p.Path
+	case *wire.FileList:
+		return "List " + p.Path
+	case *wire.FileMove:
+		return "Move " + p.Src
+	case *wire.SessionOpen:
+		return "Open a session"
+	}
+	return "A request"
+}
