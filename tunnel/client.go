@@ -29,7 +29,7 @@ import (
 // crosses as wire.ToWire makes it). It is called on a goroutine of its own;
 // ctx ends when the hub cancels the request or the connection is lost, and
 // then the cause is a *wire.Error. x is valid until Handler returns.
-type Handler func(ctx context.Context, m wire.Message, x *Exchange) (wire.Type, wire.Payload, error)
+type Handler func(ctx context.Context, m wire.Message, x Exchange) (wire.Type, wire.Payload, error)
 
 // Options build a Client. URL, Token, Hello, Status and Handler are needed.
 type Options struct {
@@ -272,8 +272,21 @@ func closeError(err error) error {
 }
 
 // Exchange is the handler's side of one request: frames before the last, and
-// the chunks of an upload.
-type Exchange struct {
+// the chunks of an upload. Its methods are for the handler's goroutine.
+type Exchange interface {
+	// Send sends a frame that is not the last. A data frame waits until the hub
+	// has given credit for it; the wait ends with ctx or the request.
+	Send(ctx context.Context, t wire.Type, p wire.Payload) error
+	// Chunk returns the next piece of an upload; Last marks the end.
+	Chunk(ctx context.Context) (wire.FileChunk, error)
+	// Begin is called once, when what was granted is about to run. False means
+	// that the client was told meanwhile that the person is still being asked,
+	// and waits no more: then it must not run now.
+	Begin() bool
+}
+
+// exchange is the Exchange of a localpc.v1 request.
+type exchange struct {
 	s  *socket
 	id string
 
@@ -286,15 +299,16 @@ type Exchange struct {
 	ended  error            // why nothing more moves; guarded by mu
 }
 
-func newExchange(s *socket, id string) *Exchange {
-	x := &Exchange{s: s, id: id, credit: wire.InitialCredit}
+func newExchange(s *socket, id string) *exchange {
+	x := &exchange{s: s, id: id, credit: wire.InitialCredit}
 	x.cond = sync.NewCond(&x.mu)
 	return x
 }
 
-// Send sends a frame that is not the last. A data frame waits until the hub
-// has given credit for it; the wait ends with ctx or the request.
-func (x *Exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
+// Begin: clients of localpc.v1 wait for as long as they said in wait_ms.
+func (x *exchange) Begin() bool { return true }
+
+func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
 	n := 0
 	switch d := p.(type) {
 	case *wire.ProcessOutput:
@@ -323,8 +337,7 @@ func (x *Exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error 
 	return x.s.write(wire.Message{Type: t, ID: x.id, Payload: p})
 }
 
-// Chunk returns the next piece of an upload; Last marks the end.
-func (x *Exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
+func (x *exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
 	stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
 	defer stop()
 	x.mu.Lock()
@@ -350,7 +363,7 @@ func (x *Exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
 	return c, nil
 }
 
-func (x *Exchange) addCredit(n int) {
+func (x *exchange) addCredit(n int) {
 	x.mu.Lock()
 	x.credit = min(x.credit+n, 64<<20)
 	x.cond.Broadcast()
@@ -359,7 +372,7 @@ func (x *Exchange) addCredit(n int) {
 
 // addChunk keeps a chunk; it reports false when the hub sent more than it had
 // credit for.
-func (x *Exchange) addChunk(c wire.FileChunk) bool {
+func (x *exchange) addChunk(c wire.FileChunk) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.whole || len(c.Data) == 0 && !c.Last {
@@ -375,7 +388,7 @@ func (x *Exchange) addChunk(c wire.FileChunk) bool {
 	return true
 }
 
-func (x *Exchange) end(err error) {
+func (x *exchange) end(err error) {
 	x.mu.Lock()
 	if x.ended == nil {
 		x.ended = err

@@ -188,7 +188,7 @@ func (c *conn) works() {
 	}
 }
 
-func echo(_ context.Context, m wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+func echo(_ context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	return wire.TypeAck, &wire.Empty{}, nil
 }
 
@@ -392,7 +392,7 @@ func TestStopsAtOnce(t *testing.T) {
 			return wire.Hello{Software: "localpc/test", Protocol: wire.Version, MachineID: "m1", Platform: "linux", Arch: "amd64"}
 		},
 		Status: func() wire.Status { return wire.Status{} }, OnState: func(s tunnel.State) { n.states <- s },
-		Handler: func(ctx context.Context, _ wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+		Handler: func(ctx context.Context, _ wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 			close(handling)
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
@@ -430,7 +430,7 @@ func TestSilentHubIsNoticed(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
 	causes := make(chan error, 1)
-	n := f.machine(t, func(ctx context.Context, _ wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	n := f.machine(t, func(ctx context.Context, _ wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
 		return "", nil, context.Cause(ctx)

@@ -66,7 +66,7 @@ func TestDuplicateID(t *testing.T) {
 	f := newFar(t)
 	calls := make(chan string, 4)
 	release := make(chan struct{})
-	n := f.machine(t, func(_ context.Context, m wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	n := f.machine(t, func(_ context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		calls <- m.Payload.(*wire.FilePath).Path
 		<-release
 		return wire.TypeAck, &wire.Empty{}, nil
@@ -93,7 +93,7 @@ func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
 	release := make(chan struct{})
-	n := f.machine(t, func(_ context.Context, m wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	n := f.machine(t, func(_ context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		if m.Type == wire.TypeFileStat {
 			<-release
 			return wire.TypeFileStatResponse, &wire.FileStatResponse{}, nil
@@ -135,7 +135,7 @@ func TestExchange(t *testing.T) {
 	f := newFar(t)
 	chunk := bytes.Repeat([]byte("x"), wire.MaxChunk)
 	ended := make(chan error, 4)
-	n := f.machine(t, func(ctx context.Context, m wire.Message, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	n := f.machine(t, func(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		switch m.Type {
 		case wire.TypeFileRead: // sends without end
 			for {
@@ -226,7 +226,7 @@ func TestExchange(t *testing.T) {
 func TestUnsendableAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
-	n := f.machine(t, func(_ context.Context, m wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	n := f.machine(t, func(_ context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		if m.Type == wire.TypeFileStat {
 			return wire.TypeFileStatResponse, &wire.FileStatResponse{Exists: true}, nil
 		}

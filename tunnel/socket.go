@@ -30,7 +30,7 @@ type socket struct {
 }
 
 type request struct {
-	x        *Exchange
+	x        *exchange
 	cancel   context.CancelCauseFunc
 	admitted bool
 }

@@ -38,7 +38,7 @@ const asksAgain = 3
 // dispatch is the one way to run anything. A client's call has become a wire
 // message in the hub (step 1), and the tunnel has decoded and validated it
 // (step 2). It is called on a goroutine of its own, and is the tunnel.Handler.
-func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	t, err := m.begin(tunnelCtx, msg)
 	if err != nil {
 		return "", nil, err
@@ -320,7 +320,7 @@ func stateOf(result capabilities.Result, err error) snapshot.Outcome {
 
 // output is an executor's way back through the tunnel; the journal listens.
 type output struct {
-	x    *tunnel.Exchange
+	x    tunnel.Exchange
 	live *live
 }
 

@@ -23,7 +23,7 @@ const headBytes = 4 << 10
 // spool takes the body of an upload to a file of its own and hashes it,
 // before anybody is asked about it: what was shown is what is written. It does
 // nothing for requests without a body.
-func (t *task) spool(x *tunnel.Exchange) error {
+func (t *task) spool(x tunnel.Exchange) error {
 	if _, ok := t.call.Payload.(*wire.FileWrite); !ok {
 		return nil
 	}

@@ -25,9 +25,11 @@ type Settings struct {
 	MachineID string `toml:"machine_id"`
 	// Name is how this computer is called in cards and on hubs.
 	Name string `toml:"name"`
-	// Hub is "" (not paired), "this" (the hub inside this program), or an
-	// address.
+	// Hub is "" (not paired), "this" (the hub inside this program), "autogpt"
+	// (the platform that AutoGPT names), or the address of an own hub.
 	Hub string `toml:"hub"`
+	// AutoGPT is where the AutoGPT platform is, and how to sign in there.
+	AutoGPT AutoGPT `toml:"autogpt"`
 	// EmbeddedHub is where the hub inside listens, on loopback.
 	EmbeddedHub string `toml:"embedded_hub"`
 	// Folder is offered first on a session card; "" means a new one below
@@ -37,6 +39,26 @@ type Settings struct {
 
 // DefaultEmbeddedHub is where the embedded hub listens.
 const DefaultEmbeddedHub = "127.0.0.1:4417"
+
+// AutoGPT is the profile of an AutoGPT platform (wire 1.1, sections 1 and 10).
+// Fields that are left out have the values of DefaultAutoGPT.
+type AutoGPT struct {
+	Web      string `toml:"web"`       // base of the pages, https
+	API      string `toml:"api"`       // base of the OAuth calls, https
+	WS       string `toml:"websocket"` // base of the sockets, wss
+	ClientID string `toml:"client_id"`
+	Scope    string `toml:"scope"`
+	// The loopback ports that are registered as redirect addresses.
+	FirstPort int `toml:"first_port"`
+	LastPort  int `toml:"last_port"`
+}
+
+// DefaultAutoGPT is the public platform.
+var DefaultAutoGPT = AutoGPT{Web: "https://platform.autogpt.net", API: "https://platform.autogpt.net", WS: "wss://platform.autogpt.net",
+	ClientID: "autogpt-local-executor", Scope: "USE_TOOLS", FirstPort: 41899, LastPort: 41910}
+
+// HubAutoGPT is the value of Settings.Hub for that platform.
+const HubAutoGPT = "autogpt"
 
 // HubThis is the value of Settings.Hub for the embedded hub.
 const HubThis = "this"

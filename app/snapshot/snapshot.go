@@ -51,7 +51,7 @@ const MaxEntries = 300
 // Hub is the other end.
 type Hub struct {
 	Paired  bool   `json:"paired"`
-	Kind    string `json:"kind"` // "", "this", "own"
+	Kind    string `json:"kind"` // "", "this", "own", "autogpt"
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Online  bool   `json:"online"`
@@ -151,21 +151,64 @@ type Connect struct {
 	Pairing   bool   `json:"pairing,omitempty"`
 	// Practice is "", "running", "done" or a sentence that says what went wrong.
 	Practice string `json:"practice,omitempty"`
+	// SignIn is the sign-in at a hub that is under way; nil when there is none.
+	SignIn *SigningIn `json:"sign_in,omitempty"`
+	// AutoGPT is what Pair offers for the AutoGPT platform.
+	AutoGPT AutoGPT `json:"autogpt"`
+}
+
+// SigningIn is a sign-in on its way: first the browser, or where there is none a
+// code that is typed on another device.
+type SigningIn struct {
+	Kind  string      `json:"kind"` // "own", "autogpt"
+	Hub   string      `json:"hub"`  // its address
+	Stage SignInStage `json:"stage"`
+	// Match is the short code that must be the same on the hub's page.
+	Match string `json:"match,omitempty"`
+	// URL is the page to open; with UserCode, the page to type that in.
+	URL      string    `json:"url,omitempty"`
+	UserCode string    `json:"user_code,omitempty"`
+	Until    time.Time `json:"until"` // when it is given up
+}
+
+// SignInStage is how far a sign-in is. Serialised.
+type SignInStage string
+
+const (
+	SignInStarting  SignInStage = "starting"  // asks the hub how to sign in
+	SignInBrowser   SignInStage = "browser"   // the browser was opened; URL, Match
+	SignInCode      SignInStage = "code"      // URL, UserCode
+	SignInFinishing SignInStage = "finishing" // the person has agreed
+)
+
+// AutoGPT is where an AutoGPT platform is, as settings.AutoGPT has it.
+type AutoGPT struct {
+	Web      string `json:"web"`
+	API      string `json:"api"`
+	WS       string `json:"ws"`
+	ClientID string `json:"client_id"`
+	Scope    string `json:"scope"`
+	Ports    string `json:"ports"` // "41899-41910"
 }
 
 // IntentKind is a thing that a person can want. Serialised.
 type IntentKind string
 
 const (
-	Pair        IntentKind = "pair"       // Text: "" or "this" for the hub inside, or a pairing line
-	Unpair      IntentKind = "unpair"     //
-	Reconnect   IntentKind = "reconnect"  // to the hub it is paired with
-	Pause       IntentKind = "pause"      //
-	Resume      IntentKind = "resume"     //
-	StopAll     IntentKind = "stop-all"   //
-	StopOne     IntentKind = "stop-one"   // Entry
-	AllowNext   IntentKind = "allow-next" // Entry
-	MakeKey     IntentKind = "make-key"   // Text: the program's name
+	// Pair: Text is "" or "this" for the hub inside, "autogpt" (with AutoGPT
+	// where its addresses were changed), the address of an own hub to sign in
+	// at, or the pairing line that one printed. Way is "" for the browser, or
+	// "code". It returns when the computer is paired, or not.
+	Pair        IntentKind = "pair"
+	CancelPair  IntentKind = "cancel-pair" // ends the sign-in that is under way
+	Unpair      IntentKind = "unpair"      //
+	Reconnect   IntentKind = "reconnect"   // to the hub it is paired with
+	Pause       IntentKind = "pause"       //
+	Resume      IntentKind = "resume"      //
+	StopAll     IntentKind = "stop-all"    //
+	StopOne     IntentKind = "stop-one"    // Entry
+	AllowNext   IntentKind = "allow-next"  // Entry
+	MakeKey     IntentKind = "make-key"    // Text: the program's name
 	ForgetKey   IntentKind = "forget-key"
 	Practice    IntentKind = "practice"
 	Export      IntentKind = "export" // Text: the file to write
@@ -180,10 +223,12 @@ const (
 
 // Intent is a person's wish, from the tray, a window or the control socket.
 type Intent struct {
-	Kind   IntentKind `json:"kind"`
-	Entry  string     `json:"entry,omitempty"`
-	Text   string     `json:"text,omitempty"`
-	Filter string     `json:"filter,omitempty"` // a capability, or ""
+	Kind    IntentKind `json:"kind"`
+	Entry   string     `json:"entry,omitempty"`
+	Text    string     `json:"text,omitempty"`
+	Filter  string     `json:"filter,omitempty"` // a capability, or ""
+	Way     string     `json:"way,omitempty"`
+	AutoGPT *AutoGPT   `json:"autogpt,omitempty"`
 }
 
 // Windows. Serialised.

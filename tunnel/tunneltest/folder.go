@@ -60,7 +60,7 @@ func (f *Folder) Forget(id string) {
 }
 
 // Handle is the machine's tunnel.Handler.
-func (f *Folder) Handle(ctx context.Context, m wire.Message, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+func (f *Folder) Handle(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	var upload []byte
 	if _, ok := m.Payload.(*wire.FileWrite); ok {
 		for last := false; !last; {
@@ -201,7 +201,7 @@ func entry(file, name string) (wire.Entry, error) {
 	return e, nil
 }
 
-func (f *Folder) list(ctx context.Context, p *wire.FileList, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+func (f *Folder) list(ctx context.Context, p *wire.FileList, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	root := f.path(p.Path)
 	reply := &wire.FileListResponse{Entries: []wire.Entry{}}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -228,7 +228,7 @@ func (f *Folder) list(ctx context.Context, p *wire.FileList, x *tunnel.Exchange)
 	return wire.TypeAck, &wire.Empty{}, nil
 }
 
-func (f *Folder) read(ctx context.Context, p *wire.FileRead, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+func (f *Folder) read(ctx context.Context, p *wire.FileRead, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	data, err := os.ReadFile(f.path(p.Path))
 	if err != nil {
 		return "", nil, pathError(err, p.Path)
@@ -251,7 +251,7 @@ func (f *Folder) read(ctx context.Context, p *wire.FileRead, x *tunnel.Exchange)
 	return wire.TypeAck, &wire.Empty{}, nil
 }
 
-func (f *Folder) run(ctx context.Context, p *wire.ProcessStart, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+func (f *Folder) run(ctx context.Context, p *wire.ProcessStart, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	cmd := exec.Command(p.Cmd, p.Args...)
 	cmd.Dir = f.path(p.Cwd)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + f.Dir}

@@ -130,7 +130,7 @@ func TestSilence(t *testing.T) {
 		},
 		Status: func() wire.Status { return wire.Status{} }, OnState: func(s tunnel.State) { states <- s }, Log: tunneltest.Log(t),
 		Heartbeat: beat, PongTimeout: pong, BackoffBase: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
-		Handler: func(ctx context.Context, m wire.Message, _ *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+		Handler: func(ctx context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
 			if m.Payload.(*wire.FilePath).Path == "now" {
 				return wire.TypeFileStatResponse, &wire.FileStatResponse{}, nil
 			}
@@ -185,7 +185,7 @@ func TestSlowReaders(t *testing.T) {
 	t.Parallel()
 	chunk := make([]byte, wire.MaxChunk)
 	const whole = 4 << 20
-	p := tunneltest.New(t, func(ctx context.Context, m wire.Message, x *tunnel.Exchange) (wire.Type, wire.Payload, error) {
+	p := tunneltest.New(t, func(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		if m.Type == wire.TypeFileStat {
 			return wire.TypeFileStatResponse, &wire.FileStatResponse{}, nil
 		}

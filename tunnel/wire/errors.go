@@ -12,9 +12,12 @@ const (
 	CodeDenied      Code = "DENIED"      // a person, or their rule, said no
 	CodeExpired     Code = "EXPIRED"     // shown, nobody answered
 	CodeUndelivered Code = "UNDELIVERED" // could not be shown to anybody
-	CodePaused      Code = "PAUSED"      // the person paused this computer
-	CodeStopped     Code = "STOPPED"     // ended by Stop, or by the end of its session
-	CodeOverloaded  Code = "SHIM_OVERLOADED"
+	// The person is still being asked, and the client can't wait any longer:
+	// the same request runs once without asking when they allow it.
+	CodePending    Code = "PERMISSION_PENDING"
+	CodePaused     Code = "PAUSED"  // the person paused this computer
+	CodeStopped    Code = "STOPPED" // ended by Stop, or by the end of its session
+	CodeOverloaded Code = "SHIM_OVERLOADED"
 
 	CodeSessionNotOpen Code = "SESSION_NOT_OPEN"
 	CodeInvalid        Code = "INVALID_REQUEST"

@@ -9,13 +9,16 @@ import (
 const (
 	TypeHello    Type = "HELLO"     // M to H, first frame of every connection
 	TypeHelloAck Type = "HELLO_ACK" // H to M, first frame back, same id
-	TypeStatus   Type = "STATUS"    // M to H, unsolicited, never answered
-	TypePing     Type = "PING"      // H to M -> PONG; outside admission
-	TypePong     Type = "PONG"
-	TypeCancel   Type = "CANCEL" // H to M, same id as the request it ends; the request still answers
-	TypeCredit   Type = "CREDIT" // receiver of data frames to their sender, same id
-	TypeAck      Type = "ACK"
-	TypeError    Type = "ERROR"
+	// TypeAuthorize carries a fresh access token, before the one that the
+	// connection was made with expires. M to H, never answered.
+	TypeAuthorize Type = "AUTHORIZE"
+	TypeStatus    Type = "STATUS" // M to H, unsolicited, never answered
+	TypePing      Type = "PING"   // H to M -> PONG; outside admission
+	TypePong      Type = "PONG"
+	TypeCancel    Type = "CANCEL" // H to M, same id as the request it ends; the request still answers
+	TypeCredit    Type = "CREDIT" // receiver of data frames to their sender, same id
+	TypeAck       Type = "ACK"
+	TypeError     Type = "ERROR"
 
 	TypeSessionOpen   Type = "SESSION_OPEN"   // H to M -> SESSION_OPENED
 	TypeSessionOpened Type = "SESSION_OPENED" // M to H
@@ -50,15 +53,16 @@ type kind struct {
 }
 
 var kinds = map[Type]kind{
-	TypeHello:    {dir: ToHub, make: func() Payload { return new(Hello) }},
-	TypeHelloAck: {dir: ToMachine, make: func() Payload { return new(HelloAck) }},
-	TypeStatus:   {dir: ToHub, make: func() Payload { return new(Status) }},
-	TypePing:     {dir: ToMachine, make: func() Payload { return new(Empty) }, replies: []Type{TypePong}},
-	TypePong:     {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
-	TypeCancel:   {dir: ToMachine, make: func() Payload { return new(Empty) }},
-	TypeCredit:   {dir: BothWays, make: func() Payload { return new(Credit) }},
-	TypeAck:      {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
-	TypeError:    {dir: ToHub, make: func() Payload { return new(ErrorPayload) }, terminal: true},
+	TypeHello:     {dir: ToHub, make: func() Payload { return new(Hello) }},
+	TypeHelloAck:  {dir: ToMachine, make: func() Payload { return new(HelloAck) }},
+	TypeAuthorize: {dir: ToHub, make: func() Payload { return new(Authorize) }},
+	TypeStatus:    {dir: ToHub, make: func() Payload { return new(Status) }},
+	TypePing:      {dir: ToMachine, make: func() Payload { return new(Empty) }, replies: []Type{TypePong}},
+	TypePong:      {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
+	TypeCancel:    {dir: ToMachine, make: func() Payload { return new(Empty) }},
+	TypeCredit:    {dir: BothWays, make: func() Payload { return new(Credit) }},
+	TypeAck:       {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
+	TypeError:     {dir: ToHub, make: func() Payload { return new(ErrorPayload) }, terminal: true},
 
 	TypeSessionOpen:   {dir: ToMachine, make: func() Payload { return new(SessionOpen) }, replies: []Type{TypeSessionOpened}},
 	TypeSessionOpened: {dir: ToHub, make: func() Payload { return new(SessionOpened) }, terminal: true},
@@ -116,6 +120,13 @@ type HelloAck struct {
 	HubName      string `json:"hub_name"` // shown to the person, at most MaxText bytes
 }
 
+// Authorize proves the machine's sign-in again. It must be the sign-in that the
+// connection was made with; the hub ends it with 4401 otherwise, and when the
+// newest token expires.
+type Authorize struct {
+	Token string `json:"token"`
+}
+
 // Status tells the hub how busy the machine is: 30 s after the handshake,
 // every 30 s, and after a reply that freed a slot at full load.
 type Status struct {
@@ -146,8 +157,10 @@ type SessionOpen struct {
 	// Agent and Title are what the program says of itself; they grant nothing.
 	Agent string `json:"agent,omitempty"`
 	Title string `json:"title,omitempty"`
-	// Folder is a wish; the person chooses.
-	Folder string `json:"folder,omitempty"`
+	// Folder is a wish; the person chooses. With FolderOnly it is the only one
+	// that they can choose.
+	Folder     string `json:"folder,omitempty"`
+	FolderOnly bool   `json:"folder_only,omitempty"`
 	// TTLSeconds counts from the approval.
 	TTLSeconds int `json:"ttl_seconds"`
 	// Env is set for every process of the session.

@@ -120,6 +120,13 @@ func (h *HelloAck) Validate() error {
 	return errors.Join(checkID("connection_id", h.ConnectionID), checkText("hub_name", h.HubName, MaxText))
 }
 
+func (a *Authorize) Validate() error {
+	if a.Token == "" || len(a.Token) > MaxToken || strings.ContainsFunc(a.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("token must be 1 to %d visible ASCII characters", MaxToken)
+	}
+	return nil
+}
+
 func (s *Status) Validate() error {
 	if s.InFlight < 0 || s.MaxConcurrent < 1 || s.Waiting < 0 || s.UptimeSeconds < 0 {
 		return errors.New("counts must not be negative, max_concurrent at least 1")
@@ -142,6 +149,9 @@ func (e *ErrorPayload) Validate() error {
 }
 
 func (s *SessionOpen) Validate() error {
+	if s.FolderOnly && s.Folder == "" {
+		return errors.New("folder_only needs a folder")
+	}
 	return errors.Join(checkID("session_id", s.SessionID), checkID("principal_id", s.PrincipalID),
 		checkText("principal_name", s.PrincipalName, MaxText), checkText("agent", s.Agent, MaxText),
 		checkText("title", s.Title, MaxText), checkText("folder", s.Folder, MaxPath),

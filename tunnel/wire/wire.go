@@ -22,7 +22,8 @@ import (
 // Version history. A change that an older end would misread gets a new minor.
 //
 //	1.0  first: sessions, processes, files in chunks, directories, status
-const Version = "1.0"
+//	1.1  AUTHORIZE; SESSION_OPEN may name the only folder
+const Version = "1.1"
 
 // Subprotocol is the WebSocket subprotocol that selects this profile.
 const Subprotocol = "localpc.v1"
@@ -47,6 +48,7 @@ const (
 	MaxText        = 1024      // names and titles that a program gives itself
 	MaxListEntries = 20000     // entries in one directory reply
 	MaxUpload      = 1 << 30
+	MaxToken       = 8 << 10 // an access token
 
 	HelloTimeout = 10 * time.Second // for HELLO, and for HELLO_ACK
 	Heartbeat    = 20 * time.Second // WebSocket ping from the machine
