@@ -98,7 +98,7 @@ var errClosed = errors.New("the desktop link is closed")
 // Present shows a card. The error says that localpc-desktop can't be started;
 // that it can't draw is told by OnLost, that it has drawn by OnShown.
 func (h *Host) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
-	c := &Card{Request: r, Waiting: info.Waiting, Digits: consent.Digits(), ArmMS: armMS, Folders: info.Folders, ContainProblem: info.ContainProblem}
+	c := &Card{Request: r, Waiting: info.Waiting, Digits: consent.Digits(), ArmMS: armMS, Folders: info.Folders, FolderOnly: info.FolderOnly, ContainProblem: info.ContainProblem}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, err := h.need()

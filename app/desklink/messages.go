@@ -42,6 +42,9 @@ type Card struct {
 	ArmMS int `json:"arm_ms"`
 	// Folder choices of a session card: the first is preselected.
 	Folders []string `json:"folders,omitempty"`
+	// FolderOnly: the one of Folders is what was asked for, and there is no
+	// other to choose.
+	FolderOnly bool `json:"folder_only,omitempty"`
 	// ContainProblem says why nothing can run contained here; "" when it can.
 	ContainProblem string `json:"contain_problem,omitempty"`
 }

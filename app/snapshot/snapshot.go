@@ -244,6 +244,9 @@ type CardInfo struct {
 	Waiting int `json:"waiting"`
 	// Folders of a session card: the first is preselected.
 	Folders []string `json:"folders,omitempty"`
+	// FolderOnly: the one of Folders is what was asked for, and there is no
+	// other to choose.
+	FolderOnly bool `json:"folder_only,omitempty"`
 	// ContainProblem says why nothing can run contained here; "" when it can.
 	ContainProblem string `json:"contain_problem,omitempty"`
 }
