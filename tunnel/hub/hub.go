@@ -59,7 +59,7 @@ type Hub struct {
 
 	mu       sync.Mutex
 	closed   bool                // guarded by mu
-	machines map[string]*machine // guarded by mu
+	machines map[string]computer // guarded by mu
 }
 
 // New opens the data and puts the faces together. The hub ends with ctx or
@@ -80,7 +80,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if o.HelloTimeout == 0 {
 		o.HelloTimeout = wire.HelloTimeout
 	}
-	h := &Hub{o: o, log: o.Log, machines: map[string]*machine{}}
+	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -237,7 +237,7 @@ func (h *Hub) RevokeKey(ctx context.Context, id string) error {
 		return err
 	}
 	h.mu.Lock()
-	machines := make([]*machine, 0, len(h.machines))
+	machines := make([]computer, 0, len(h.machines))
 	for _, m := range h.machines {
 		machines = append(machines, m)
 	}

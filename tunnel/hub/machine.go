@@ -40,7 +40,7 @@ type machine struct {
 	settling sync.Mutex
 
 	mu       sync.Mutex
-	streams  map[string]*Stream  // guarded by mu
+	streams  map[string]*stream  // guarded by mu
 	sessions map[string]struct{} // open there, as far as is known; guarded by mu
 	gone     error               // why nothing is taken any more; guarded by mu
 }
@@ -75,7 +75,7 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer ws.Close()
-	m := &machine{h: h, ws: ws, id: id, token: token, since: time.Now(), streams: map[string]*Stream{}, sessions: map[string]struct{}{}}
+	m := &machine{h: h, ws: ws, id: id, token: token, since: time.Now(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
 	stop := context.AfterFunc(h.ctx, func() {
 		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
 	})
@@ -165,7 +165,7 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 		return err
 	}
 	if old != nil {
-		old.end(wire.CloseReplaced, wire.Errorf(wire.CodeLost, "A newer connection of the computer took over."))
+		old.replaced()
 	}
 	m.h.log.Info("Machine connected", "machine", m.id, "epoch", m.epoch)
 	m.head(ctx, hello.Record)
@@ -297,6 +297,14 @@ func (m *machine) recheck(ctx context.Context) {
 	m.reconcile(ctx)
 }
 
+func (m *machine) machineID() string { return m.id }
+
+func (m *machine) joined() time.Time { return m.since }
+
+func (m *machine) replaced() {
+	m.end(wire.CloseReplaced, wire.Errorf(wire.CodeLost, "A newer connection of the computer took over."))
+}
+
 func (m *machine) revoked() {
 	m.end(wire.CloseRevoked, wire.Errorf(wire.CodeLost, "The computer was disconnected from the hub."))
 }
@@ -345,7 +353,7 @@ func (m *machine) setSession(id string, open bool) {
 	}
 }
 
-func (m *machine) stream(id string) *Stream {
+func (m *machine) stream(id string) *stream {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.streams[id]
@@ -387,7 +395,7 @@ func (m *machine) end(code int, cause *wire.Error) {
 	}
 	m.gone = cause
 	streams := m.streams
-	m.streams = map[string]*Stream{}
+	m.streams = map[string]*stream{}
 	_ = m.ws.SetReadDeadline(time.Now().Add(farewell))
 	m.mu.Unlock()
 	for _, s := range streams {
@@ -456,7 +464,7 @@ func isTimeout(err error) bool {
 
 // enroll notes the connection as the machine's newest. It returns the one that
 // it takes over from, or nil.
-func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (*machine, error) {
+func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (computer, error) {
 	// Epochs and the registry rise in the same order.
 	h.enrolling.Lock()
 	defer h.enrolling.Unlock()

@@ -168,7 +168,7 @@ func TestOddFrames(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
-	begin := func() (*hub.Stream, string) {
+	begin := func() (hub.Stream, string) {
 		t.Helper()
 		s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"})
 		if err != nil {
@@ -268,7 +268,7 @@ func TestFlowControlFromMachine(t *testing.T) {
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	chunk := make([]byte, wire.MaxChunk)
-	var streams []*hub.Stream
+	var streams []hub.Stream
 	var ids []string
 	var before, after runtime.MemStats
 	runtime.GC()

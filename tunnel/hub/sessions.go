@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"localpc/tunnel/hub/e2b"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
@@ -27,7 +26,7 @@ func (h *Hub) Open(ctx context.Context, o wire.SessionOpen, b store.Sandbox) (st
 	return h.openOn(ctx, m, o, b)
 }
 
-func (h *Hub) openOn(ctx context.Context, m *machine, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
+func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
 	id := make([]byte, 10)
 	rand.Read(id)
 	// E2B's host names join a port and an id with a dash, so ids have none.
@@ -46,7 +45,7 @@ func (h *Hub) openOn(ctx context.Context, m *machine, o wire.SessionOpen, b stor
 		}
 		return store.Sandbox{}, err
 	}
-	b.ID, b.Machine, b.Folder, b.Mode = o.SessionID, m.id, opened.Folder, opened.Mode
+	b.ID, b.Machine, b.Folder, b.Mode = o.SessionID, m.machineID(), opened.Folder, opened.Mode
 	if b, err = m.note(ctx, b, time.Duration(opened.TTLSeconds)*time.Second); err != nil {
 		m.closeSession(o.SessionID)
 		h.log.Error("Sandbox could not be noted", "err", err)
@@ -88,19 +87,19 @@ func (m *machine) closeSession(id string) {
 }
 
 // newest is the machine that connected last, or nil.
-func (h *Hub) newest() *machine {
+func (h *Hub) newest() computer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var newest *machine
+	var newest computer
 	for _, m := range h.machines {
-		if newest == nil || m.since.After(newest.since) {
+		if newest == nil || m.joined().After(newest.joined()) {
 			newest = m
 		}
 	}
 	return newest
 }
 
-func (h *Hub) lookup(id string) *machine {
+func (h *Hub) lookup(id string) computer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.machines[id]
@@ -164,13 +163,5 @@ func (h *Hub) sessionEnded(ctx context.Context, machine string, p *wire.SessionE
 
 // backend is what the faces see of a hub.
 type backend struct{ *Hub }
-
-func (b backend) Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (e2b.Stream, error) {
-	s, err := b.Hub.Do(ctx, machine, t, p)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
 
 func (b backend) Online(machine string) bool { return b.lookup(machine) != nil }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"localpc/tunnel/hub/e2b"
 	"localpc/tunnel/wire"
 )
 
@@ -16,10 +17,13 @@ import (
 // the others.
 const maxQueued = 32 << 20
 
-// Stream is one request on its way: the frames of its reply, and the chunks of
+// Stream is one request on its way, as the faces know it.
+type Stream = e2b.Stream
+
+// stream is one request over localpc.v1: the frames of its reply, and the chunks of
 // an upload. One goroutine at a time may call Recv, and one Send. Close must
 // be called.
-type Stream struct {
+type stream struct {
 	m       *machine
 	id      string
 	request wire.Type
@@ -45,14 +49,14 @@ type frame struct {
 // whole, the request is cancelled there. The error is a *wire.Error:
 // CodeOffline when the machine is not connected, CodeInvalid when the payload
 // may not be sent.
-func (h *Hub) Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (*Stream, error) {
+func (h *Hub) Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (Stream, error) {
 	h.mu.Lock()
 	m := h.machines[machine]
 	h.mu.Unlock()
 	if m == nil {
 		return nil, offline()
 	}
-	return m.start(ctx, t, p)
+	return m.do(ctx, t, p)
 }
 
 func offline() *wire.Error {
@@ -69,8 +73,16 @@ func (h *Hub) Call(ctx context.Context, machine string, t wire.Type, p wire.Payl
 	return s.Recv()
 }
 
-func (m *machine) start(ctx context.Context, t wire.Type, p wire.Payload) (*Stream, error) {
-	s := &Stream{m: m, id: uuid.NewString(), request: t, credit: wire.InitialCredit,
+func (m *machine) do(ctx context.Context, t wire.Type, p wire.Payload) (Stream, error) {
+	s, err := m.start(ctx, t, p)
+	if err != nil {
+		return nil, err // not a nil *stream
+	}
+	return s, nil
+}
+
+func (m *machine) start(ctx context.Context, t wire.Type, p wire.Payload) (*stream, error) {
+	s := &stream{m: m, id: uuid.NewString(), request: t, credit: wire.InitialCredit,
 		received: make(chan struct{}, 1), allowed: make(chan struct{}, 1)}
 	m.mu.Lock()
 	if m.gone != nil {
@@ -99,7 +111,7 @@ func (m *machine) start(ctx context.Context, t wire.Type, p wire.Payload) (*Stre
 // Recv gives the next frame of the reply; the last one is a terminal frame,
 // and io.EOF follows. An ERROR of the machine, and the loss of the connection,
 // are errors: a *wire.Error.
-func (s *Stream) Recv() (wire.Message, error) {
+func (s *stream) Recv() (wire.Message, error) {
 	for {
 		s.mu.Lock()
 		if len(s.frames) > 0 {
@@ -136,7 +148,7 @@ func (s *Stream) Recv() (wire.Message, error) {
 
 // Send sends the next chunk of an upload when the machine has room for it.
 // io.EOF means that the request has ended; Recv says how.
-func (s *Stream) Send(c wire.FileChunk) error {
+func (s *stream) Send(c wire.FileChunk) error {
 	for {
 		s.mu.Lock()
 		if s.ended != nil {
@@ -155,12 +167,12 @@ func (s *Stream) Send(c wire.FileChunk) error {
 
 // Close cancels the request unless its reply has come whole. It is safe to
 // call more than once, and while Recv or Send wait.
-func (s *Stream) Close() {
+func (s *stream) Close() {
 	s.cancel(wire.Errorf(wire.CodeCancelled, "The request was cancelled."))
 }
 
 // take puts a frame from the machine in the queue.
-func (s *Stream) take(msg wire.Message, size int) {
+func (s *stream) take(msg wire.Message, size int) {
 	if c, ok := msg.Payload.(*wire.Credit); ok {
 		s.mu.Lock()
 		s.credit = min(s.credit+c.Bytes, 64<<20)
@@ -201,7 +213,7 @@ func (s *Stream) take(msg wire.Message, size int) {
 
 // cancel ends the request here and tells the machine. What arrived and was not
 // taken is dropped.
-func (s *Stream) cancel(err *wire.Error) {
+func (s *stream) cancel(err *wire.Error) {
 	if !s.fail(err) {
 		return
 	}
@@ -210,7 +222,7 @@ func (s *Stream) cancel(err *wire.Error) {
 }
 
 // fail ends the request here, if it has not ended.
-func (s *Stream) fail(err *wire.Error) bool {
+func (s *stream) fail(err *wire.Error) bool {
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
@@ -225,7 +237,7 @@ func (s *Stream) fail(err *wire.Error) bool {
 	return true
 }
 
-func (s *Stream) letGo() {
+func (s *stream) letGo() {
 	s.mu.Lock()
 	stop := s.stop
 	s.mu.Unlock()

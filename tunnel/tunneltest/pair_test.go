@@ -199,7 +199,7 @@ func TestSlowReaders(t *testing.T) {
 	var before, during runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	var stalled []*hub.Stream
+	var stalled []hub.Stream
 	for range 10 {
 		s, err := p.Hub.Do(t.Context(), p.MachineID, wire.TypeFileRead, &wire.FileRead{SessionID: "s", Path: "p"})
 		if err != nil {
