@@ -405,7 +405,7 @@ func TestStopsAtOnce(t *testing.T) {
 	go func() { done <- c.Run(ctx) }()
 	hub := f.accept()
 	n.until(t, tunnel.Online)
-	hub.send(wire.TypeFileStat, "", &wire.FilePath{SessionID: "s", Path: "p"})
+	hub.send(wire.TypeFileStat, "", &wire.FileStat{SessionID: "s", Path: "p"})
 	<-handling
 	cancel()
 	if err := <-done; err != nil {
@@ -437,7 +437,7 @@ func TestSilentHubIsNoticed(t *testing.T) {
 	}, func(o *tunnel.Options) { o.Heartbeat, o.PongTimeout = 200*time.Millisecond, time.Second })
 	c := f.accept()
 	n.until(t, tunnel.Online)
-	c.send(wire.TypeFileStat, "", &wire.FilePath{SessionID: "s", Path: "p"})
+	c.send(wire.TypeFileStat, "", &wire.FileStat{SessionID: "s", Path: "p"})
 	// Any frame counts as life: pongs go out while this end reads.
 	_ = c.ws.SetReadDeadline(time.Now().Add(2 * time.Second))
 	if _, _, err := c.ws.ReadMessage(); err == nil {

@@ -55,7 +55,7 @@ func TestOddFrames(t *testing.T) {
 		c.fails("a1", wire.CodeInvalid, c2.text)
 		c.works()
 	}
-	if id := c.send(wire.TypeFileDelete, "", &wire.FilePath{SessionID: "s", Path: "p"}); c.read().ID != id {
+	if id := c.send(wire.TypeFileDelete, "", &wire.FileDelete{SessionID: "s", Path: "p"}); c.read().ID != id {
 		t.Error("a good request was not answered")
 	}
 }
@@ -67,17 +67,17 @@ func TestDuplicateID(t *testing.T) {
 	calls := make(chan string, 4)
 	release := make(chan struct{})
 	n := f.machine(t, func(_ context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
-		calls <- m.Payload.(*wire.FilePath).Path
+		calls <- m.Payload.(*wire.FileDelete).Path
 		<-release
 		return wire.TypeAck, &wire.Empty{}, nil
 	})
 	c := f.accept()
 	n.until(t, tunnel.Online)
-	c.send(wire.TypeFileDelete, "d1", &wire.FilePath{SessionID: "s", Path: "first"})
+	c.send(wire.TypeFileDelete, "d1", &wire.FileDelete{SessionID: "s", Path: "first"})
 	if p := <-calls; p != "first" {
 		t.Fatal(p)
 	}
-	c.send(wire.TypeFileDelete, "d1", &wire.FilePath{SessionID: "s", Path: "second"})
+	c.send(wire.TypeFileDelete, "d1", &wire.FileDelete{SessionID: "s", Path: "second"})
 	c.works()
 	close(release)
 	if m := c.read(); m.ID != "d1" || m.Type != wire.TypeAck {
@@ -103,10 +103,10 @@ func TestAdmission(t *testing.T) {
 	c := f.accept()
 	n.until(t, tunnel.Online)
 	for range 2 {
-		c.send(wire.TypeFileStat, "", &wire.FilePath{SessionID: "s", Path: "p"})
+		c.send(wire.TypeFileStat, "", &wire.FileStat{SessionID: "s", Path: "p"})
 	}
 	c.works()
-	m := c.fails(c.send(wire.TypeFileDelete, "", &wire.FilePath{SessionID: "s", Path: "p"}), wire.CodeOverloaded, "2 requests")
+	m := c.fails(c.send(wire.TypeFileDelete, "", &wire.FileDelete{SessionID: "s", Path: "p"}), wire.CodeOverloaded, "2 requests")
 	if m.PendingCapacity == nil || *m.PendingCapacity != 0 {
 		t.Errorf("capacity %v", m.PendingCapacity)
 	}
@@ -213,7 +213,7 @@ func TestExchange(t *testing.T) {
 	}
 
 	// A hub that sends beyond its credit loses that request only.
-	stat := c.send(wire.TypeFileStat, "", &wire.FilePath{SessionID: "s", Path: "p"})
+	stat := c.send(wire.TypeFileStat, "", &wire.FileStat{SessionID: "s", Path: "p"})
 	for range 6 {
 		c.send(wire.TypeFileChunk, stat, &wire.FileChunk{Data: chunk})
 	}
@@ -234,8 +234,8 @@ func TestUnsendableAnswer(t *testing.T) {
 	})
 	c := f.accept()
 	n.until(t, tunnel.Online)
-	c.fails(c.send(wire.TypeFileStat, "", &wire.FilePath{SessionID: "s", Path: "p"}), wire.CodeInternal, "its log says what")
-	m := c.fails(c.send(wire.TypeFileDelete, "", &wire.FilePath{SessionID: "s", Path: "p"}), wire.CodeInternal, "its log says what")
+	c.fails(c.send(wire.TypeFileStat, "", &wire.FileStat{SessionID: "s", Path: "p"}), wire.CodeInternal, "its log says what")
+	m := c.fails(c.send(wire.TypeFileDelete, "", &wire.FileDelete{SessionID: "s", Path: "p"}), wire.CodeInternal, "its log says what")
 	if strings.Contains(m.Payload.(*wire.ErrorPayload).Message, "secret") {
 		t.Error("the cause crossed the tunnel")
 	}

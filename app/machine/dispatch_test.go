@@ -222,7 +222,7 @@ func TestRefusalsCrossWithTheirCodes(t *testing.T) {
 	_, err := r.call(wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s1", Cmd: "it", WaitMS: 1000})
 	wantCode(t, err, wire.CodeUndelivered)
 	wantCode(t, r.do("another"), wire.CodeSessionNotOpen)
-	_, err = r.call(wire.TypeFileStat, &wire.FilePath{SessionID: "s1", Path: "x"})
+	_, err = r.call(wire.TypeFileStat, &wire.FileStat{SessionID: "s1", Path: "x"})
 	wantCode(t, err, wire.CodeNotSupported)
 	_, err = r.call(wire.TypeSessionOpen, &wire.SessionOpen{SessionID: "s1", PrincipalID: "k1", PrincipalName: "Research agent"})
 	wantCode(t, err, wire.CodeInvalid)

@@ -19,7 +19,11 @@ func waitOf(p wire.Payload) time.Duration {
 		ms = p.WaitMS
 	case *wire.FileWrite:
 		ms = p.WaitMS
+	case *wire.FileStat:
+		ms = p.WaitMS
 	case *wire.FilePath:
+		ms = p.WaitMS
+	case *wire.FileDelete:
 		ms = p.WaitMS
 	case *wire.FileList:
 		ms = p.WaitMS
@@ -47,7 +51,11 @@ func sessionOf(p wire.Payload) string {
 		return p.SessionID
 	case *wire.FileWrite:
 		return p.SessionID
+	case *wire.FileStat:
+		return p.SessionID
 	case *wire.FilePath:
+		return p.SessionID
+	case *wire.FileDelete:
 		return p.SessionID
 	case *wire.FileList:
 		return p.SessionID
@@ -66,8 +74,12 @@ func titleOf(c capabilities.Call) string {
 		return "Read " + p.Path
 	case *wire.FileWrite:
 		return "Write " + p.Path
+	case *wire.FileStat:
+		return "Look at " + p.Path
 	case *wire.FilePath:
-		return map[wire.Type]string{wire.TypeFileStat: "Look at ", wire.TypeFileMkdir: "Make the folder ", wire.TypeFileDelete: "Delete "}[c.Type] + p.Path
+		return "Make the folder " + p.Path
+	case *wire.FileDelete:
+		return "Delete " + p.Path
 	case *wire.FileList:
 		return "List " + p.Path
 	case *wire.FileMove:

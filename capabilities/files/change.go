@@ -126,10 +126,10 @@ func (o *mkdirOp) run(context.Context, capabilities.Output) (capabilities.Result
 }
 
 // deleteOp is FILE_DELETE: what is at a name, with all below it; a link itself
-// and not what it leads to. Nothing there is no error.
+// and not what it leads to. Nothing there is no error, unless so asked.
 type deleteOp struct {
 	request
-	p     *wire.FilePath
+	p     *wire.FileDelete
 	place place
 	none  bool
 	names []string
@@ -145,8 +145,13 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 		return capabilities.Description{}, err
 	}
 	o.place, o.none = p, o.none || !p.exists()
-	if p.isRoot() {
+	switch {
+	case p.isRoot():
 		return capabilities.Description{}, wire.Errorf(wire.CodeInvalid, "The session's own folder cannot be deleted. Delete what is in it instead.")
+	case o.none && o.p.MustExist:
+		return capabilities.Description{}, notFound(o.p.Path)
+	case o.p.OnlyEmpty && p.isDir() && !empty(p):
+		return capabilities.Description{}, notEmpty(o.p.Path)
 	}
 	sentence := "%s wants to delete " + named(p)
 	var d capabilities.Description
@@ -185,7 +190,7 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 		}
 		d.Fingerprint = print + t.print()
 	}
-	d.Payload = payload{Type: wire.TypeFileDelete, Path: o.p.Path}
+	d.Payload = payload{Type: wire.TypeFileDelete, Path: o.p.Path, Options: options(map[string]bool{"only_empty": o.p.OnlyEmpty, "must_exist": o.p.MustExist})}
 	return d, nil
 }
 
@@ -207,7 +212,14 @@ func (o *deleteOp) run(ctx context.Context, _ capabilities.Output) (capabilities
 	}
 	defer parent.Close()
 	var n removed
-	err = removeTree(ctx, parent, o.place.name(), &n)
+	if o.p.OnlyEmpty {
+		err = removeOne(parent, o.place, &n)
+	} else {
+		err = removeTree(ctx, parent, o.place.name(), &n)
+	}
+	if err == nil && o.p.MustExist && n == (removed{}) {
+		err = notFound(o.p.Path)
+	}
 	if err != nil {
 		res.Outcome = n.words() + " deleted, the rest was left"
 		return res, fileError(err, o.p.Path)

@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"slices"
 
 	"localpc/capabilities"
 	"localpc/consent"
@@ -17,8 +18,22 @@ type payload struct {
 	Offset int64     `json:"offset,omitempty"`
 	Length *int64    `json:"length,omitempty"`
 	Depth  int       `json:"depth,omitempty"`
-	Size   int64     `json:"size,omitempty"`
-	SHA256 string    `json:"sha256,omitempty"`
+	// Options are those of the request that are set, by their wire names.
+	Options []string `json:"options,omitempty"`
+	Size    int64    `json:"size,omitempty"`
+	SHA256  string   `json:"sha256,omitempty"`
+}
+
+// options are the names of what is set: "no_follow", true, "follow", false.
+func options(all map[string]bool) []string {
+	var set []string
+	for name, on := range all {
+		if on {
+			set = append(set, name)
+		}
+	}
+	slices.Sort(set)
+	return set
 }
 
 // print is where a name leads and what is there, for fingerprints.

@@ -21,6 +21,10 @@ func notFound(name string) error {
 	return wire.Errorf(wire.CodePathNotFound, "There is no %s in this session's folder.", shown(name))
 }
 
+func notEmpty(name string) error {
+	return wire.Errorf(wire.CodePathNotEmpty, "The folder %s is not empty.", shown(name))
+}
+
 func notRegular(name string, n node) error {
 	what := "a device"
 	switch {

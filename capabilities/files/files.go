@@ -104,15 +104,12 @@ func (e *Executor) open(c capabilities.Call) (op, error) {
 		return &listOp{request: base, p: p}, nil
 	case *wire.FileMove:
 		return &moveOp{request: base, p: p}, nil
+	case *wire.FileStat:
+		return &statOp{request: base, p: p}, nil
 	case *wire.FilePath:
-		switch c.Type {
-		case wire.TypeFileStat:
-			return &statOp{request: base, p: p}, nil
-		case wire.TypeFileMkdir:
-			return &mkdirOp{request: base, p: p}, nil
-		case wire.TypeFileDelete:
-			return &deleteOp{request: base, p: p}, nil
-		}
+		return &mkdirOp{request: base, p: p}, nil
+	case *wire.FileDelete:
+		return &deleteOp{request: base, p: p}, nil
 	}
 	j.close()
 	return nil, fmt.Errorf("files: %s with a %T", c.Type, c.Payload)

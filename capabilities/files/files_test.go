@@ -117,6 +117,12 @@ func (r *rig) readCall(path string) capabilities.Call {
 }
 
 func (r *rig) pathCall(typ wire.Type, path string) capabilities.Call {
+	switch typ {
+	case wire.TypeFileStat:
+		return r.call(typ, &wire.FileStat{SessionID: r.s.ID, Path: path})
+	case wire.TypeFileDelete:
+		return r.call(typ, &wire.FileDelete{SessionID: r.s.ID, Path: path})
+	}
 	return r.call(typ, &wire.FilePath{SessionID: r.s.ID, Path: path})
 }
 

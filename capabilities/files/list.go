@@ -15,11 +15,12 @@ import (
 	"localpc/tunnel/wire"
 )
 
-// statOp is FILE_STAT: what is at a name; a link is not followed, but its
-// entry has the kind of what it leads to.
+// statOp is FILE_STAT: what is at a name. A link is not followed, but its
+// entry has the kind of what it leads to; the request's options make it one or
+// the other as a whole.
 type statOp struct {
 	request
-	p     *wire.FilePath
+	p     *wire.FileStat
 	asked asked
 	place place
 	none  bool // a component before the last is no folder
@@ -27,7 +28,7 @@ type statOp struct {
 
 func (o *statOp) look(context.Context) (capabilities.Description, error) {
 	var err error
-	o.asked, o.place, err = o.j.at(o.p.Path, false)
+	o.asked, o.place, err = o.j.at(o.p.Path, o.p.Follow)
 	if errors.Is(err, errNotFolder) {
 		o.none, err = true, nil
 		o.place = place{base: o.asked.base, rel: path.Join(o.asked.rest...), missing: 1}
@@ -37,17 +38,34 @@ func (o *statOp) look(context.Context) (capabilities.Description, error) {
 	}
 	d := looksOnly("stat", "Look at "+named(o.place), "%s wants to know what "+named(o.place)+" is", exact(o.asked, o.place), o.place)
 	d.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "looks at 1 name", Count: 1}}
-	d.Payload = payload{Type: wire.TypeFileStat, Path: o.p.Path}
+	d.Payload = payload{Type: wire.TypeFileStat, Path: o.p.Path, Options: options(map[string]bool{"follow": o.p.Follow, "no_follow": o.p.NoFollow})}
 	d.Fingerprint = o.place.key()
 	return d, nil
 }
 
 func (o *statOp) run(context.Context, capabilities.Output) (capabilities.Result, error) {
-	res := capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{}, Outcome: "nothing is there"}
+	stat := &wire.FileStatResponse{}
+	res := capabilities.Result{Type: wire.TypeFileStatResponse, Payload: stat, Outcome: "nothing is there"}
+	name := o.asked.reply(o.place)
+	if o.p.Follow || o.p.NoFollow {
+		name = o.asked.in(o.place.base, o.place.rel)
+		stat.Path = strings.ToValidUTF8(name, "\ufffd")
+	}
 	if o.none || !o.place.exists() {
 		return res, nil
 	}
-	e := o.entry(o.asked, o.place, o.asked.reply(o.place))
+	e := o.entry(o.asked, o.place, name)
+	if n := o.place.node; !n.ctime.IsZero() {
+		e.CTime, e.UID, e.GID = n.ctime.UnixMilli(), &n.uid, &n.gid
+	}
+	switch {
+	case o.p.NoFollow && o.place.isLink():
+		e.Kind = "other"
+	case o.p.Follow:
+		if _, own, err := o.j.at(o.p.Path, false); err == nil && own.isLink() {
+			e.LinkTarget = e.Path
+		}
+	}
 	res.Payload, res.Outcome = &wire.FileStatResponse{Exists: true, Entry: &e}, "a "+words[e.Kind]
 	return res, nil
 }

@@ -67,7 +67,7 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 	d := changes("move", "Move "+named(src)+" to "+named(dst), fmt.Sprintf("%%s wants to move %s to %s", named(src), named(dst)),
 		exact(from, src)+"\nto\n"+exact(to, dst), moveRule(src, dst), risk)
 	d.Effects = effects
-	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst}
+	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst, Options: options(map[string]bool{"no_replace": o.p.NoReplace, "no_parents": o.p.NoParents})}
 	print := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00", src.key(), src.node.which(), dst.print(), linked)
 	if d.Fingerprint = print + t.print(); src.isDir() {
 		o.uncounted = print + much
@@ -82,6 +82,10 @@ func (o *moveOp) fits() error {
 	switch {
 	case src.isRoot() || dst.isRoot():
 		return wire.Errorf(wire.CodeInvalid, "The session's own folder can be neither moved nor replaced.")
+	case o.p.NoReplace && dst.exists():
+		return alreadyThere(o.p.Dst)
+	case o.p.NoParents && dst.missing > 1:
+		return wire.Errorf(wire.CodePathNotFound, "The folder that %s is to be in is not there.", shown(o.p.Dst))
 	case src.base == dst.base && strings.HasPrefix(dst.rel, src.rel+"/"):
 		return wire.Errorf(wire.CodeInvalid, "%s cannot be moved into itself.", shown(o.p.Src))
 	case dst.isDir() && !src.isDir():
@@ -90,8 +94,7 @@ func (o *moveOp) fits() error {
 		return wire.Errorf(wire.CodePathKind, "%s is not a folder, and a folder cannot take its place.", shown(o.p.Dst))
 	}
 	if dst.isDir() && !o.same {
-		err := eachEntry(dst.base.root, dst.rel, func(*os.File, string) error { return fs.ErrExist })
-		if errors.Is(err, fs.ErrExist) {
+		if !empty(dst) {
 			return wire.Errorf(wire.CodePathNotEmpty, "The folder %s is not empty, so nothing can take its place.", shown(o.p.Dst))
 		}
 	}
@@ -159,10 +162,16 @@ func (o *moveOp) place(from *os.Root, name string, to *os.Root) error {
 	if o.dst.exists() {
 		return rename(from, name, to, o.dst.name())
 	}
-	if err := renameNew(from, name, to, o.dst.name()); errors.Is(err, fs.ErrExist) {
+	err := renameNew(from, name, to, o.dst.name())
+	switch {
+	case errors.Is(err, fs.ErrExist) && o.p.NoReplace:
+		return alreadyThere(o.p.Dst)
+	case errors.Is(err, fs.ErrExist):
 		return consent.ErrChanged
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
+}
+
+func alreadyThere(name string) error {
+	return wire.Errorf(wire.CodePathExists, "%s exists already, and was not to be replaced.", shown(name))
 }

@@ -15,6 +15,7 @@ type node struct {
 	mode     fs.FileMode
 	size     int64
 	mtime    time.Time
+	ctime    time.Time // zero where the system does not tell, nor who owns it
 	links    uint64
 	uid, gid int
 }

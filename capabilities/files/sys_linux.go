@@ -66,6 +66,7 @@ func statx(f *os.File, name string, flags int) (node, error) {
 		id:    capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino},
 		size:  int64(st.Size),
 		mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
+		ctime: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
 		links: uint64(st.Nlink),
 		uid:   int(st.Uid),
 		gid:   int(st.Gid),

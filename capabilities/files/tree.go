@@ -147,6 +147,12 @@ func eachEntry(root *os.Root, rel string, f func(dir *os.File, name string) erro
 	}
 }
 
+// empty tells whether the folder p has nothing in it; one that cannot be read
+// counts as not empty.
+func empty(p place) bool {
+	return eachEntry(p.base.root, p.rel, func(*os.File, string) error { return fs.ErrExist }) == nil
+}
+
 // removed counts what removeTree has removed.
 type removed struct{ files, dirs int }
 
@@ -184,6 +190,21 @@ func removeTree(ctx context.Context, parent *os.Root, name string, n *removed) e
 	}
 	n.dirs++
 	return nil
+}
+
+// removeOne removes p in parent; the system refuses a folder that is not empty,
+// also one that has taken a file's place meanwhile.
+func removeOne(parent *os.Root, p place, n *removed) error {
+	err := parent.Remove(p.name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && p.isDir():
+		n.dirs++
+	case err == nil:
+		n.files++
+	}
+	return err
 }
 
 func removeBelow(ctx context.Context, parent *os.Root, name string, n *removed) error {

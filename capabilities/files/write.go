@@ -37,6 +37,9 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 		return capabilities.Description{}, err
 	}
 	p := o.place
+	if o.p.NoParents && p.missing > 1 {
+		return capabilities.Description{}, wire.Errorf(wire.CodePathNotFound, "The folder that %s is to be in is not there.", shown(o.p.Path))
+	}
 	if p.exists() && !p.regular() {
 		return capabilities.Description{}, notRegular(o.p.Path, p.node)
 	}
@@ -64,7 +67,7 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 	d := changes("write", "Write "+named(p), fmt.Sprintf("%%s wants to %s %s (%s)", verb, named(p), size(o.up.Size)),
 		exact(o.asked, p)+"\n\n"+head(o.up.Head, o.up.Size), p.key(), risk)
 	d.Effects = effects
-	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256}
+	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256, Options: options(map[string]bool{"no_parents": o.p.NoParents})}
 	d.Fingerprint = fmt.Sprintf("%s\x00own=%v startup=%q", p.print(), o.own, o.names)
 	if p.missing > 1 {
 		d.Details = append(d.Details, "Makes "+count(p.missing-1, "folder", "folders", false)+" above it.")

@@ -60,7 +60,7 @@ func TestNewestWins(t *testing.T) {
 	b := newBench(t)
 	token := b.token(t, "m1")
 	first := b.join(t, token, hello("m1"))
-	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"})
+	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestNewestWins(t *testing.T) {
 	}
 	second.ws.Close()
 	eventually(t, "the machine is offline", func() bool { return !b.machines(t)[0].Online })
-	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"}); wire.CodeOf(err) != wire.CodeOffline {
+	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); wire.CodeOf(err) != wire.CodeOffline {
 		t.Errorf("a request to an offline machine: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestRevoke(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			token := b.token(t, "m1")
 			r := b.join(t, token, hello("m1"))
-			s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"})
+			s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestOddFrames(t *testing.T) {
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	begin := func() (hub.Stream, string) {
 		t.Helper()
-		s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"})
+		s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestCancel(t *testing.T) {
 	b.works(t, r, "m1")
 
 	// What may not be sent is refused here, with the field that is wrong.
-	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "a\x00b"}); wire.CodeOf(err) != wire.CodeInvalid || !strings.Contains(err.Error(), "path contains a NUL") {
+	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "a\x00b"}); wire.CodeOf(err) != wire.CodeInvalid || !strings.Contains(err.Error(), "path contains a NUL") {
 		t.Errorf("an invalid request: %v", err)
 	}
 	b.works(t, r, "m1")
@@ -389,7 +389,7 @@ func TestSilentMachineIsNoticed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(o *hub.Options) { o.Heartbeat, o.PongTimeout = 200*time.Millisecond, time.Second })
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
-	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"})
+	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

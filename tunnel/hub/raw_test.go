@@ -198,14 +198,14 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // works sends a request to the machine and has it answered: the tunnel lives.
 func (b *bench) works(t *testing.T, r *raw, machine string) {
 	t.Helper()
-	s, err := b.Do(t.Context(), machine, wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "works"})
+	s, err := b.Do(t.Context(), machine, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "works"})
 	if err != nil {
 		t.Fatalf("the tunnel does not live: %v", err)
 	}
 	defer s.Close()
 	for {
 		m := r.until(wire.TypeFileStat)
-		if m.Payload.(*wire.FilePath).Path == "works" {
+		if m.Payload.(*wire.FileStat).Path == "works" {
 			r.send(wire.TypeFileStatResponse, m.ID, &wire.FileStatResponse{})
 			break
 		}

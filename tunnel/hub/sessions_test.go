@@ -285,7 +285,7 @@ func TestHubCloses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
-	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"})
+	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestHubCloses(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("Close does not return")
 	}
-	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"}); wire.CodeOf(err) != wire.CodeOffline {
+	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); wire.CodeOf(err) != wire.CodeOffline {
 		t.Errorf("after Close: %v", err)
 	}
 	if _, err := b.MakeKey(within(t, time.Second), "x"); err == nil {

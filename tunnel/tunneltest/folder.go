@@ -112,8 +112,17 @@ func (f *Folder) Handle(ctx context.Context, m wire.Message, x tunnel.Exchange) 
 			}
 			return f.stat(p.Path)
 		})
+	case *wire.FileStat:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.stat(p.Path) })
 	case *wire.FilePath:
-		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.onePath(m.Type, p) })
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.mkdir(p.Path) })
+	case *wire.FileDelete:
+		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) {
+			if err := os.RemoveAll(f.path(p.Path)); err != nil {
+				return "", nil, pathError(err, p.Path)
+			}
+			return wire.TypeAck, &wire.Empty{}, nil
+		})
 	case *wire.FileMove:
 		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) {
 			if err := os.Rename(f.path(p.Src), f.path(p.Dst)); err != nil {
@@ -151,22 +160,14 @@ func pathError(err error, name string) error {
 	return err
 }
 
-func (f *Folder) onePath(t wire.Type, p *wire.FilePath) (wire.Type, wire.Payload, error) {
-	switch t {
-	case wire.TypeFileMkdir:
-		if _, err := os.Lstat(f.path(p.Path)); err == nil {
-			return "", nil, pathError(fs.ErrExist, p.Path)
-		}
-		if err := os.MkdirAll(f.path(p.Path), 0o755); err != nil {
-			return "", nil, pathError(err, p.Path)
-		}
-	case wire.TypeFileDelete:
-		if err := os.RemoveAll(f.path(p.Path)); err != nil {
-			return "", nil, pathError(err, p.Path)
-		}
-		return wire.TypeAck, &wire.Empty{}, nil
+func (f *Folder) mkdir(name string) (wire.Type, wire.Payload, error) {
+	if _, err := os.Lstat(f.path(name)); err == nil {
+		return "", nil, pathError(fs.ErrExist, name)
 	}
-	return f.stat(p.Path)
+	if err := os.MkdirAll(f.path(name), 0o755); err != nil {
+		return "", nil, pathError(err, name)
+	}
+	return f.stat(name)
 }
 
 func (f *Folder) stat(name string) (wire.Type, wire.Payload, error) {

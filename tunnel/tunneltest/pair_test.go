@@ -131,7 +131,7 @@ func TestSilence(t *testing.T) {
 		Status: func() wire.Status { return wire.Status{} }, OnState: func(s tunnel.State) { states <- s }, Log: tunneltest.Log(t),
 		Heartbeat: beat, PongTimeout: pong, BackoffBase: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
 		Handler: func(ctx context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
-			if m.Payload.(*wire.FilePath).Path == "now" {
+			if m.Payload.(*wire.FileStat).Path == "now" {
 				return wire.TypeFileStatResponse, &wire.FileStatResponse{}, nil
 			}
 			<-ctx.Done()
@@ -153,12 +153,12 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	wait(tunnel.Online)
-	s, err := h.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "never"})
+	s, err := h.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "never"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := h.Call(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "now"}); err != nil {
+	if _, err := h.Call(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "now"}); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -174,7 +174,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("in the hub the request ended with %v", err)
 	}
 	wait(tunnel.Online)
-	if _, err := h.Call(t.Context(), "m1", wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "now"}); err != nil {
+	if _, err := h.Call(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "now"}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 	began := time.Now()
 	for range 50 {
-		if _, err := p.Hub.Call(t.Context(), p.MachineID, wire.TypeFileStat, &wire.FilePath{SessionID: "s", Path: "p"}); err != nil {
+		if _, err := p.Hub.Call(t.Context(), p.MachineID, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); err != nil {
 			t.Fatal(err)
 		}
 	}

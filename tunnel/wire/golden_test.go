@@ -19,6 +19,7 @@ var (
 	hash    = strings.Repeat("0a", 32)
 	session = "i0123456789abcdef0123"
 	entry   = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123}
+	looked  = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123, CTime: 1767225600124, UID: ptr(1000), GID: ptr(0)}
 	link    = Entry{Name: "l", Path: "l", Kind: "other", Size: 3, Mode: 0o777, MTime: 1767225600123, LinkTarget: "a/b"}
 )
 
@@ -50,14 +51,14 @@ var samples = map[Type]Payload{
 	TypeFileRead:         &FileRead{SessionID: session, Path: "a/b.txt", Offset: 10, Length: ptr(int64(0)), WaitMS: 50000},
 	TypeFileContents:     &FileContents{Size: 100, Length: 90, MTime: 1767225600123},
 	TypeFileChunk:        &FileChunk{Data: []byte("hello"), Last: true},
-	TypeFileWrite:        &FileWrite{SessionID: session, Path: "/home/user/a/b.txt", WaitMS: 50000},
-	TypeFileStat:         &FilePath{SessionID: session, Path: "~", WaitMS: 50000},
-	TypeFileStatResponse: &FileStatResponse{Exists: true, Entry: &entry},
+	TypeFileWrite:        &FileWrite{SessionID: session, Path: "/home/user/a/b.txt", NoParents: true, WaitMS: 50000},
+	TypeFileStat:         &FileStat{SessionID: session, Path: "~", NoFollow: true, WaitMS: 50000},
+	TypeFileStatResponse: &FileStatResponse{Exists: true, Entry: &looked},
 	TypeFileList:         &FileList{SessionID: session, Path: ".", Depth: 2, WaitMS: 50000},
 	TypeFileListResponse: &FileListResponse{Entries: []Entry{entry, link}},
 	TypeFileMkdir:        &FilePath{SessionID: session, Path: "new/dir", WaitMS: 50000},
-	TypeFileDelete:       &FilePath{SessionID: session, Path: "old", WaitMS: 50000},
-	TypeFileMove:         &FileMove{SessionID: session, Src: "a", Dst: "b", WaitMS: 50000},
+	TypeFileDelete:       &FileDelete{SessionID: session, Path: "old", OnlyEmpty: true, MustExist: true, WaitMS: 50000},
+	TypeFileMove:         &FileMove{SessionID: session, Src: "a", Dst: "b", NoReplace: true, NoParents: true, WaitMS: 50000},
 }
 
 func sample(t Type) Message {

@@ -80,12 +80,12 @@ var kinds = map[Type]kind{
 	TypeFileContents:     {dir: ToHub, make: func() Payload { return new(FileContents) }},
 	TypeFileChunk:        {dir: BothWays, make: func() Payload { return new(FileChunk) }},
 	TypeFileWrite:        {dir: ToMachine, make: func() Payload { return new(FileWrite) }, replies: []Type{TypeFileStatResponse}},
-	TypeFileStat:         {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeFileStatResponse}},
+	TypeFileStat:         {dir: ToMachine, make: func() Payload { return new(FileStat) }, replies: []Type{TypeFileStatResponse}},
 	TypeFileStatResponse: {dir: ToHub, make: func() Payload { return new(FileStatResponse) }, terminal: true},
 	TypeFileList:         {dir: ToMachine, make: func() Payload { return new(FileList) }, replies: []Type{TypeFileListResponse, TypeAck}},
 	TypeFileListResponse: {dir: ToHub, make: func() Payload { return new(FileListResponse) }},
 	TypeFileMkdir:        {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeFileStatResponse}},
-	TypeFileDelete:       {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeAck}},
+	TypeFileDelete:       {dir: ToMachine, make: func() Payload { return new(FileDelete) }, replies: []Type{TypeAck}},
 	TypeFileMove:         {dir: ToMachine, make: func() Payload { return new(FileMove) }, replies: []Type{TypeFileStatResponse}},
 }
 
@@ -256,19 +256,45 @@ type FileChunk struct {
 }
 
 // FileWrite replaces or creates a file with the chunks that follow. Parents
-// are created. The person is asked, if at all, after the last chunk came.
+// are created, but with NoParents (then a missing one is PATH_NOT_FOUND). The
+// person is asked, if at all, after the last chunk came.
 type FileWrite struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	NoParents bool   `json:"no_parents,omitempty"`
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FileStat looks at one name. Of a symbolic link the entry is the link's own,
+// with the kind of what it leads to; with NoFollow the kind is the link's too
+// (other), and with Follow all of it is that of what it leads to. Either of
+// them, not both, makes the reply's paths say where the name really is: links
+// in the folders above it are resolved.
+type FileStat struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	NoFollow  bool   `json:"no_follow,omitempty"`
+	Follow    bool   `json:"follow,omitempty"`
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FilePath names one path: FILE_MKDIR.
+type FilePath struct {
 	SessionID string `json:"session_id"`
 	Path      string `json:"path"`
 	WaitMS    int    `json:"wait_ms"`
 }
 
-// FilePath names one path: FILE_STAT, FILE_MKDIR, FILE_DELETE (which removes a
-// directory with all that is in it, and succeeds when nothing is there).
-type FilePath struct {
+// FileDelete removes a name: a link itself, a directory with all that is in
+// it. Nothing there is no error.
+type FileDelete struct {
 	SessionID string `json:"session_id"`
 	Path      string `json:"path"`
-	WaitMS    int    `json:"wait_ms"`
+	// OnlyEmpty refuses a directory that is not empty (PATH_NOT_EMPTY).
+	OnlyEmpty bool `json:"only_empty,omitempty"`
+	// MustExist makes nothing there an error (PATH_NOT_FOUND).
+	MustExist bool `json:"must_exist,omitempty"`
+	WaitMS    int  `json:"wait_ms"`
 }
 
 // FileList lists a directory down to Depth levels (1 is its own entries).
@@ -279,12 +305,17 @@ type FileList struct {
 	WaitMS    int    `json:"wait_ms"`
 }
 
-// FileMove renames; an existing file at Dst is replaced.
+// FileMove renames; an existing file at Dst is replaced, and parents of Dst
+// are created.
 type FileMove struct {
 	SessionID string `json:"session_id"`
 	Src       string `json:"src"`
 	Dst       string `json:"dst"`
-	WaitMS    int    `json:"wait_ms"`
+	// NoReplace refuses where anything is at Dst (PATH_EXISTS), Src itself too.
+	NoReplace bool `json:"no_replace,omitempty"`
+	// NoParents refuses where a parent of Dst is missing (PATH_NOT_FOUND).
+	NoParents bool `json:"no_parents,omitempty"`
+	WaitMS    int  `json:"wait_ms"`
 }
 
 // Entry describes one path, in the form of name that was asked with.
@@ -297,6 +328,10 @@ type Entry struct {
 	Owner string `json:"owner,omitempty"`
 	Group string `json:"group,omitempty"`
 	MTime int64  `json:"mtime_ms"`
+	// CTime, UID and GID are in replies to FILE_STAT only, where known.
+	CTime int64 `json:"ctime_ms,omitempty"`
+	UID   *int  `json:"uid,omitempty"`
+	GID   *int  `json:"gid,omitempty"`
 	// LinkTarget is set for a symbolic link.
 	LinkTarget string `json:"link_target,omitempty"`
 }
@@ -305,6 +340,9 @@ type Entry struct {
 type FileStatResponse struct {
 	Exists bool   `json:"exists"`
 	Entry  *Entry `json:"entry,omitempty"`
+	// Path is where a name leads at which nothing is; only with Follow or
+	// NoFollow.
+	Path string `json:"path,omitempty"`
 }
 
 // FileListResponse is some entries, in order of path. ACK follows the last.

@@ -254,7 +254,16 @@ func (f *FileChunk) Validate() error { return checkChunk(f.Data) }
 
 func (f *FileWrite) Validate() error { return checkSessionPath(f.SessionID, f.Path, f.WaitMS) }
 
+func (f *FileStat) Validate() error {
+	if f.Follow && f.NoFollow {
+		return errors.New("follow and no_follow exclude each other")
+	}
+	return checkSessionPath(f.SessionID, f.Path, f.WaitMS)
+}
+
 func (f *FilePath) Validate() error { return checkSessionPath(f.SessionID, f.Path, f.WaitMS) }
+
+func (f *FileDelete) Validate() error { return checkSessionPath(f.SessionID, f.Path, f.WaitMS) }
 
 func (f *FileList) Validate() error {
 	if f.Depth < 1 || f.Depth > 1000 {
@@ -272,9 +281,9 @@ func (f *FileStatResponse) Validate() error {
 		return errors.New("entry must be there exactly when exists is true")
 	}
 	if f.Entry != nil {
-		return f.Entry.check()
+		return errors.Join(f.Entry.check(), checkText("path", f.Path, 2*MaxPath))
 	}
-	return nil
+	return checkText("path", f.Path, 2*MaxPath)
 }
 
 func (f *FileListResponse) Validate() error {

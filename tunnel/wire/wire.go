@@ -22,7 +22,8 @@ import (
 // Version history. A change that an older end would misread gets a new minor.
 //
 //	1.0  first: sessions, processes, files in chunks, directories, status
-//	1.1  AUTHORIZE; SESSION_OPEN may name the only folder
+//	1.1  AUTHORIZE; SESSION_OPEN may name the only folder; file requests that
+//	     follow no link, or refuse to replace, to make folders, to delete more
 const Version = "1.1"
 
 // Subprotocol is the WebSocket subprotocol that selects this profile.

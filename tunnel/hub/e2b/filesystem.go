@@ -37,11 +37,6 @@ func (f *Face) unary(ctx context.Context, t wire.Type, p wire.Payload) (wire.Pay
 	return msg.Payload, nil
 }
 
-func (d directories) path(ctx context.Context, path string) *wire.FilePath {
-	c := callOf(ctx)
-	return &wire.FilePath{SessionID: c.sandbox.ID, Path: path, WaitMS: d.f.wait(c)}
-}
-
 // entry sends a request whose reply describes one path.
 func (d directories) entry(ctx context.Context, t wire.Type, p wire.Payload, path string) (*filesystem.EntryInfo, error) {
 	reply, err := d.f.unary(ctx, t, p)
@@ -56,7 +51,8 @@ func (d directories) entry(ctx context.Context, t wire.Type, p wire.Payload, pat
 }
 
 func (d directories) Stat(ctx context.Context, r *filesystem.StatRequest) (*filesystem.StatResponse, error) {
-	e, err := d.entry(ctx, wire.TypeFileStat, d.path(ctx, r.GetPath()), r.GetPath())
+	c := callOf(ctx)
+	e, err := d.entry(ctx, wire.TypeFileStat, &wire.FileStat{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}, r.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +60,8 @@ func (d directories) Stat(ctx context.Context, r *filesystem.StatRequest) (*file
 }
 
 func (d directories) MakeDir(ctx context.Context, r *filesystem.MakeDirRequest) (*filesystem.MakeDirResponse, error) {
-	e, err := d.entry(ctx, wire.TypeFileMkdir, d.path(ctx, r.GetPath()), r.GetPath())
+	c := callOf(ctx)
+	e, err := d.entry(ctx, wire.TypeFileMkdir, &wire.FilePath{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}, r.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +78,8 @@ func (d directories) Move(ctx context.Context, r *filesystem.MoveRequest) (*file
 }
 
 func (d directories) Remove(ctx context.Context, r *filesystem.RemoveRequest) (*filesystem.RemoveResponse, error) {
-	if _, err := d.f.unary(ctx, wire.TypeFileDelete, d.path(ctx, r.GetPath())); err != nil {
+	c := callOf(ctx)
+	if _, err := d.f.unary(ctx, wire.TypeFileDelete, &wire.FileDelete{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}); err != nil {
 		return nil, err
 	}
 	return &filesystem.RemoveResponse{}, nil

@@ -138,7 +138,11 @@ func TestSDKAnswers(t *testing.T) {
 			return answers[p.Path]
 		case *wire.FileWrite:
 			return answers[p.Path]
+		case *wire.FileStat:
+			return answers[p.Path]
 		case *wire.FilePath:
+			return answers[p.Path]
+		case *wire.FileDelete:
 			return answers[p.Path]
 		}
 		return nil
