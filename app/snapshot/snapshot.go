@@ -90,6 +90,9 @@ const (
 	Expired     Outcome = "expired"
 	Undelivered Outcome = "undelivered"
 	Cancelled   Outcome = "cancelled"
+	// Allowed: by the person, when its program had stopped waiting. It runs
+	// when it is asked again.
+	Allowed Outcome = "allowed"
 )
 
 // Entry is one line of the log: one request.
@@ -155,6 +158,8 @@ type Connect struct {
 	SignIn *SigningIn `json:"sign_in,omitempty"`
 	// AutoGPT is what Pair offers for the AutoGPT platform.
 	AutoGPT AutoGPT `json:"autogpt"`
+	// AutoGPTUsual is what "Reset to defaults" puts there.
+	AutoGPTUsual AutoGPT `json:"autogpt_usual"`
 }
 
 // SigningIn is a sign-in on its way: first the browser, or where there is none a

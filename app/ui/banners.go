@@ -17,9 +17,12 @@ type banners struct {
 	ui    *UI
 	width float32
 	box   *fyne.Container
-	said  *desklink.Told
-	key   string
-	quiet func() // stops the timer of said
+	// within is the intent whose place the window is: it offers no button
+	// that leads here.
+	within snapshot.IntentKind
+	said   *desklink.Told
+	key    string
+	quiet  func() // stops the timer of said
 	// changed is called when a line goes away by itself or by a click.
 	changed func()
 }
@@ -68,7 +71,7 @@ func (b *banners) draw() (changed bool) {
 	}
 	if s.Problem != "" {
 		var fix *kit.Button
-		if s.Fix != "" {
+		if s.Fix != "" && s.Fix != b.within {
 			label := s.FixLabel
 			if label == "" {
 				label = "Mend it"

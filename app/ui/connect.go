@@ -9,8 +9,8 @@ import (
 	"localpc/app/ui/kit"
 )
 
-// connect is the Pair window's last page: a key for a program, and a sample to
-// try.
+// connect is the last page for the hub inside: a key for a program, and a
+// sample to try.
 func (p *pairWindow) connect(c snapshot.Connect) {
 	keys := p.keys()
 	col := kit.Column(0, p.banners.box, p.spaced(),
@@ -38,10 +38,7 @@ func (p *pairWindow) connect(c snapshot.Connect) {
 	col.Add(kit.Pad(12, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("Only what a program does with these settings is asked for here. What its own tools do on this computer does not pass through "+Name+".", kit.Dim))))
 	col.Add(kit.Pad(20, 0, 20, 0, kit.Rule()))
 	col.Add(p.practice(c, keys))
-	p.set(col, kit.Row(8, kit.Space(), kit.NewButton("Close", kit.Normal, p.leave).WithKeys(keys)))
-	if p.win.Canvas().Focused() == nil {
-		p.win.Canvas().Focus(first)
-	}
+	p.set(pageConnect, col, kit.Row(8, kit.Space(), kit.NewButton("Close", kit.Normal, p.leave).WithKeys(keys)), first)
 }
 
 // naming asks for the program's name.

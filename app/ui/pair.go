@@ -1,6 +1,9 @@
 package ui
 
 import (
+	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 
 	"fyne.io/fyne/v2"
@@ -16,20 +19,31 @@ const (
 	pairWidth = pairSize - 2*cardPad
 )
 
-// pairWindow pairs this computer, then connects programs to it.
+// pairWindow pairs this computer, shows a sign-in that is under way, and says
+// what is next.
 type pairWindow struct {
 	ui      *UI
 	win     fyne.Window
 	banners *banners
 	key     string // of what it was drawn from
+	page    string
 
-	asked bool // Pair was clicked and nothing has come of it yet
-	name  *kit.Field
+	asked  bool             // Pair was clicked and nothing has come of it yet
+	ending bool             // the sign-in under way was cancelled here
+	then   *snapshot.Intent // what is asked for when it has ended
+	failed string           // what the last Pair was answered with
+	sure   bool             // Unpair was clicked: really?
+
+	choose *choosePage
+	signIn *signInPage
+	name   *kit.Field
 }
 
 func newPairWindow(u *UI) *pairWindow {
 	p := &pairWindow{ui: u, win: u.window("Pair this computer", fyne.NewSize(pairSize, 400)), banners: newBanners(u, pairWidth)}
+	p.banners.within = snapshot.Pair
 	p.banners.changed = func() { p.key = ""; p.draw() }
+	p.choose, p.signIn = newChoosePage(p), &signInPage{of: p}
 	p.win.SetCloseIntercept(p.leave)
 	p.win.Canvas().SetOnTypedKey(func(e *fyne.KeyEvent) { p.keyed(e) })
 	return p
@@ -44,49 +58,134 @@ func (p *pairWindow) keyed(e *fyne.KeyEvent) {
 func (p *pairWindow) keys() *kit.Keys { return &kit.Keys{Key: p.keyed} }
 
 // opened begins anew.
-func (p *pairWindow) opened() { p.asked, p.key = false, "" }
+func (p *pairWindow) opened() { p.asked, p.sure, p.key, p.page = false, false, "", "" }
 
-// leave hides the window; a key on it is not shown again.
+// leave hides the window; a key on it is not shown again, and a sign-in goes
+// on.
 func (p *pairWindow) leave() {
 	if len(p.ui.snap.Connect.Lines) > 0 {
 		p.ui.intent(snapshot.Intent{Kind: snapshot.ForgetKey})
 	}
+	p.signIn.rest()
 	p.ui.hide(p.win)
 }
 
 func (p *pairWindow) told(t desklink.Told) {
-	p.asked = false
-	if !t.OK {
+	switch {
+	case t.Intent == snapshot.Pair:
+		p.asked, p.failed = p.asked && p.ending, ""
+		if !t.OK && !p.ending {
+			p.failed = t.Text
+		}
+	case !t.OK:
 		p.banners.tell(t)
 	}
 	p.draw()
+}
+
+// ask sends a Pair.
+func (p *pairWindow) ask(in snapshot.Intent) {
+	p.asked, p.ending, p.failed = true, false, ""
+	p.ui.intent(in)
+	p.draw()
+}
+
+// cancel ends the sign-in under way, to ask for then, if not nil, after it.
+func (p *pairWindow) cancel(then *snapshot.Intent) {
+	p.ending, p.then = true, then
+	p.ui.intent(snapshot.Intent{Kind: snapshot.CancelPair})
+	p.draw()
+}
+
+// problem is why the last attempt failed; an end that was asked for here is
+// none.
+func (p *pairWindow) problem() string {
+	switch {
+	case p.asked || p.ending || p.ui.snap.Connect.Pairing:
+		return ""
+	case p.failed != "":
+		return p.failed
+	}
+	return p.ui.snap.Connect.PairError
 }
 
 // draw builds the page that fits the state, if it is another than the one that
 // stands there.
 func (p *pairWindow) draw() {
 	s := p.ui.snap
-	if s.Hub.Paired || s.Connect.PairError != "" {
+	c := s.Connect
+	if p.then != nil && c.SignIn == nil && !c.Pairing {
+		next := *p.then
+		p.then = nil
+		p.ask(next)
+		return
+	}
+	if c.SignIn != nil || s.Hub.Paired && !signInAgain(s) || c.PairError != "" {
 		p.asked = false
 	}
-	page := "pair"
-	if s.Hub.Paired {
-		page = "connect"
+	if c.SignIn != nil {
+		p.failed = ""
+		p.choose.remember(*c.SignIn)
 	}
-	c := s.Connect
-	key := strings.Join(append([]string{page, c.Name, c.PairError, c.Practice, word(c.Practice == "running" && s.Waiting > 0), word(c.Pairing || p.asked)}, c.Lines...), "\x00")
+	page := p.fitting()
+	parts := []string{page, c.Name, p.problem(), c.Practice, word(c.Practice == "running" && s.Waiting > 0), word(c.Pairing || p.asked),
+		word(p.ending), word(p.sure), fmt.Sprint(s.Hub, s.State, s.Line), p.choose.state()}
+	if c.SignIn != nil {
+		parts = append(parts, fmt.Sprintf("%q", *c.SignIn))
+	}
+	key := strings.Join(append(parts, c.Lines...), "\x00")
 	changed := p.banners.draw()
 	if key == p.key && !changed {
 		return
 	}
 	p.key = key
-	if page == "connect" {
+	p.signIn.rest()
+	switch page {
+	case pageConnect:
 		p.win.SetTitle("Connect a program")
 		p.connect(c)
-	} else {
+	case pagePaired:
+		p.win.SetTitle("Paired")
+		p.paired(s)
+	case pageSignIn:
+		p.win.SetTitle("Sign in")
+		p.signIn.draw(c.SignIn)
+	case pageAgain:
+		p.win.SetTitle("Sign in again")
+		p.choose.drawAgain(s)
+	default:
 		p.win.SetTitle("Pair this computer")
-		p.pair(c)
+		p.choose.draw()
 	}
+}
+
+// Pages of the window.
+const (
+	pageChoose  = "choose"
+	pageSignIn  = "sign-in"
+	pageAgain   = "again"
+	pageConnect = "connect"
+	pagePaired  = "paired"
+)
+
+func (p *pairWindow) fitting() string {
+	s := p.ui.snap
+	switch {
+	case s.Connect.SignIn != nil || p.then != nil:
+		return pageSignIn
+	case !s.Hub.Paired:
+		return pageChoose
+	case signInAgain(s):
+		return pageAgain
+	case s.Hub.Kind == "own" || s.Hub.Kind == "autogpt":
+		return pagePaired
+	}
+	return pageConnect
+}
+
+// signInAgain says that a hub has to be signed in at anew.
+func signInAgain(s snapshot.Snapshot) bool {
+	return s.Hub.Paired && (s.State == snapshot.SignIn || s.Fix == snapshot.Pair)
 }
 
 func word(b bool) string {
@@ -94,38 +193,6 @@ func word(b bool) string {
 		return "yes"
 	}
 	return ""
-}
-
-func (p *pairWindow) pair(c snapshot.Connect) {
-	busy := c.Pairing || p.asked
-	keys := p.keys()
-	option := kit.NewOptions(pairWidth, []kit.Option{{Sign: "⌂", Name: "This computer only",
-		Line: "For programs that run here and use the E2B SDK"}}, 0, keys, nil)
-	col := kit.Column(0, p.banners.box, p.spaced(), kit.NewFlow(pairWidth, kit.Title, kit.Bold("Who may ask for this computer?", kit.Ink)),
-		kit.Pad(4, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("Nothing is allowed yet. Each thing is asked for when it is needed.", kit.Dim))),
-		option)
-	if c.PairError != "" && !busy {
-		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(pairWidth, kit.ToneRisk, kit.Remote(c.PairError, kit.Plain("", kit.Ink))...)))
-	}
-	later := kit.NewButton("Not now", kit.Normal, p.leave).WithKeys(keys)
-	text := "Pair"
-	switch {
-	case busy:
-		text = "Pairing…"
-	case c.PairError != "":
-		text = "Try again"
-	}
-	pair := kit.NewButton(text, kit.Primary, nil).WithKeys(keys)
-	pair.Enable(!busy)
-	pair.OnTap = func() {
-		p.asked = true
-		p.ui.intent(snapshot.Intent{Kind: snapshot.Pair})
-		p.draw()
-	}
-	p.set(col, kit.Row(8, kit.Space(), later, pair))
-	if !busy {
-		p.win.Canvas().Focus(pair)
-	}
 }
 
 // spaced is the gap below the banners when there are any.
@@ -137,14 +204,66 @@ func (p *pairWindow) spaced() fyne.CanvasObject {
 	return kit.Height(gap, kit.Space())
 }
 
-func (p *pairWindow) set(col *fyne.Container, buttons fyne.CanvasObject) {
+// head begins a page: banners, a title, and a line below it if not "".
+func (p *pairWindow) head(title []kit.Span, line string) *fyne.Container {
+	col := kit.Column(0, p.banners.box, p.spaced(), kit.NewLine(pairWidth, kit.Title, 3, title...))
+	if line != "" {
+		col.Add(kit.Pad(4, 0, 0, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain(line, kit.Dim))))
+	}
+	return col
+}
+
+// set makes the window show a page with its buttons. The keyboard stays where
+// it was if that is one of kept, and goes to first otherwise.
+func (p *pairWindow) set(page string, col *fyne.Container, buttons fyne.CanvasObject, first fyne.Focusable, kept ...fyne.Focusable) {
 	body := kit.Pad(cardPad, cardPad, 16, cardPad, col)
 	foot := kit.Pad(8, cardPad, cardPad, cardPad, buttons)
+	c := p.win.Canvas()
+	focused, same := c.Focused(), page == p.page
+	p.page = page
+	c.Unfocus() // a control that is put into another content does not notice
 	p.win.SetContent(kit.Frame(nil, container.NewVScroll(body), foot))
-	before := p.win.Canvas().Size().Height
+	before := c.Size().Height
 	size := p.ui.fit(p.win, fyne.NewSize(pairSize, body.MinSize().Height+foot.MinSize().Height))
 	p.win.Resize(size)
-	if size.Height > before+40 {
+	if more := size.Height - before; more > 100 || more > 40 && !same {
 		p.win.CenterOnScreen() // or its buttons may end up below the screen
 	}
+	switch {
+	case same && focused != nil && slices.Contains(kept, focused):
+		c.Focus(focused)
+	case first != nil:
+		c.Focus(first)
+	}
+}
+
+// host is where an address leads, as a person reads it.
+func host(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return address
+}
+
+// visit opens a page in the browser. An address may come from a hub: nothing
+// but the web is opened.
+func (p *pairWindow) visit(address string) {
+	u, err := url.Parse(address)
+	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" {
+		err = p.ui.o.Open(u)
+	} else {
+		err = fmt.Errorf("no web address")
+	}
+	if err != nil {
+		p.banners.tell(desklink.Told{Text: "The browser could not be opened. Copy the address, and open it yourself."})
+		p.draw()
+	}
+}
+
+// copier is a button that copies text, and says so in note.
+func (p *pairWindow) copier(label string, kind kit.Kind, text string, note *kit.Flow, keys *kit.Keys) *kit.Button {
+	return kit.NewButton(label, kind, func() {
+		p.ui.o.App.Clipboard().SetContent(text)
+		note.Set(kit.Plain("● Copied", kit.OK))
+	}).WithKeys(keys)
 }

@@ -23,7 +23,7 @@ func Run(link *desklink.Child) {
 	var u *UI
 	var reader sync.WaitGroup
 	a.Lifecycle().SetOnStarted(func() {
-		u = New(Options{App: a, Clock: wall{}, Screen: newScreen(), Send: box.put, Background: background})
+		u = New(Options{App: a, Clock: wall{}, Screen: newScreen(), Send: box.put, Open: a.OpenURL, Background: background})
 		box.put(desklink.Up{Ready: &desklink.Ready{PID: os.Getpid()}})
 		reader.Go(func() {
 			receive(link, func(d desklink.Down) { fyne.Do(func() { u.Handle(d) }) })

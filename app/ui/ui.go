@@ -6,6 +6,7 @@ package ui
 
 import (
 	"log/slog"
+	"net/url"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -46,6 +47,8 @@ type Options struct {
 	Screen Screen
 	// Send takes a message for localpc. It must not block.
 	Send func(desklink.Up)
+	// Open shows a page in the person's browser.
+	Open func(*url.URL) error
 	// Background runs work off Fyne's goroutine, then what it returns on it.
 	Background func(work func() (then func()))
 }
@@ -186,7 +189,7 @@ func (u *UI) told(t desklink.Told) {
 		return
 	}
 	switch t.Intent {
-	case snapshot.Pair, snapshot.MakeKey, snapshot.ForgetKey, snapshot.Practice:
+	case snapshot.Pair, snapshot.CancelPair, snapshot.MakeKey, snapshot.ForgetKey, snapshot.Practice:
 		if u.pair != nil {
 			u.pair.told(t)
 			return

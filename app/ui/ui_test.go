@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"net/url"
 	"os"
+	"reflect"
 	"sort"
 	"testing"
 	"time"
@@ -23,6 +25,9 @@ type stage struct {
 	u     *UI
 	clock *clock
 	sent  []desklink.Up
+	// visited are the pages opened in the browser; noBrowser fails that.
+	visited   []string
+	noBrowser error
 }
 
 type clock struct {
@@ -70,6 +75,10 @@ func newStage(t *testing.T) *stage {
 	a := test.NewApp()
 	t.Cleanup(a.Quit)
 	s.u = New(Options{App: a, Clock: s.clock, Send: func(m desklink.Up) { s.sent = append(s.sent, m) },
+		Open: func(u *url.URL) error {
+			s.visited = append(s.visited, u.String())
+			return s.noBrowser
+		},
 		Background: func(work func() func()) { work()() }})
 	return s
 }
@@ -132,7 +141,7 @@ func (s *stage) intents() []snapshot.Intent {
 func (s *stage) wantIntent(want snapshot.Intent) {
 	s.t.Helper()
 	got := s.intents()
-	if len(got) != 1 || got[0] != want {
+	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		s.t.Fatalf("intents %+v, want %+v", got, want)
 	}
 }

@@ -16,7 +16,9 @@ type Option struct {
 type Options struct {
 	widget.BaseWidget
 	OnChange func(i int)
-	Keys     *Keys
+	// OnTap, if set, hears of a click on one, after OnChange.
+	OnTap func(i int)
+	Keys  *Keys
 
 	rows     []*optionRow
 	selected int
@@ -125,6 +127,9 @@ func newOptionRow(of *Options, i int, width float32, it Option) *optionRow {
 func (r *optionRow) Tapped(*fyne.PointEvent) {
 	focus(r.of)
 	r.of.Select(r.index)
+	if r.of.OnTap != nil {
+		r.of.OnTap(r.index)
+	}
 }
 
 // MouseIn is Fyne's.

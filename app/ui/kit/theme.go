@@ -39,6 +39,7 @@ const (
 	Body   float32 = 13
 	Lead   float32 = 15
 	Title  float32 = 20
+	Huge   float32 = 36 // a code that is compared or typed elsewhere
 	Radius float32 = 8
 	Round  float32 = 10
 )

@@ -1,0 +1,53 @@
+package ui
+
+import (
+	"strings"
+
+	"fyne.io/fyne/v2"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// paired is the last page for a hub that is not inside this program: what is
+// next.
+func (p *pairWindow) paired(s snapshot.Snapshot) {
+	keys := p.keys()
+	name := s.Hub.Name
+	if name == "" {
+		name = host(s.Hub.Address)
+	}
+	col := p.head(append([]kit.Span{kit.Bold("Paired with ", kit.Ink)}, kit.Remote(name, kit.Bold("", kit.Ink))...), "")
+	if s.Hub.Address != "" && name != s.Hub.Address {
+		col.Add(kit.Pad(4, 0, 0, 0, kit.NewLine(pairWidth, kit.Small, 2, kit.Remote(s.Hub.Address, kit.Plain("", kit.Dim))...)))
+	}
+	col.Add(kit.Pad(16, 0, 16, 0, stateLine(s, pairWidth)))
+	col.Add(kit.Rule())
+
+	title, line, label, page := "Make a key for a program", "Programs reach this computer through the hub, each with a key of its own. Keys are made on the hub's page Keys.",
+		"Open the Keys page", strings.TrimSuffix(s.Hub.Address, "/")+"/keys"
+	if s.Hub.Kind == "autogpt" {
+		title, line, label, page = "Choose this computer in a chat", "Open a chat in AutoGPT, and choose this computer and a folder there. It is asked for here before anything happens.",
+			"Open AutoGPT", s.Connect.AutoGPT.Web
+		if page == "" {
+			page = s.Hub.Address
+		}
+	}
+	note := kit.NewFlow(80, kit.Small)
+	open := kit.NewButton(label, kit.Primary, func() { p.visit(page) }).WithKeys(keys)
+	col.Add(kit.Pad(16, 0, 0, 0, kit.NewFlow(pairWidth, kit.Lead, kit.Bold(title, kit.Ink))))
+	col.Add(kit.Pad(4, 0, 0, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain(line, kit.Dim))))
+	col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, open, p.copier("Copy the address", kit.Normal, page, note, keys), note)))
+
+	var first fyne.Focusable = open
+	unpair := kit.NewButton("Unpair", kit.Normal, func() { p.sure = true; p.draw() }).WithKeys(keys)
+	if p.sure {
+		unpair.Hide()
+		stay := kit.NewButton("Keep it paired", kit.Normal, func() { p.sure = false; p.draw() }).WithKeys(keys)
+		really := kit.NewButton("Unpair", kit.Danger, func() { p.ui.intent(snapshot.Intent{Kind: snapshot.Unpair}) }).WithKeys(keys)
+		words := kit.NewFlow(pairWidth-24, kit.Body, kit.Bold("Unpair this computer? ", kit.Ink), kit.Plain("What programs run here ends, and to pair again you sign in again.", kit.Ink))
+		col.Add(kit.Pad(16, 0, 0, 0, kit.Panel(kit.WarnBG, kit.None, 12, kit.Column(12, words, kit.Row(8, kit.Space(), really, stay)))))
+		first = stay
+	}
+	p.set(pagePaired+word(p.sure), col, kit.Row(8, unpair, kit.Space(), kit.NewButton("Close", kit.Normal, p.leave).WithKeys(keys)), first)
+}
