@@ -6,13 +6,11 @@ package tunnel
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,6 +37,14 @@ type Options struct {
 	// ErrUnauthorized where there is none; a *wire.Error says in its sentence
 	// why it can't be had now.
 	Token func(ctx context.Context) (string, error)
+	// Rejected is told that the hub did not accept a token (401, 4401). Nil
+	// means that Token gives another one now: it is dialled once more. An error
+	// that wraps ErrUnauthorized is the end; others are tried again later. A nil
+	// function means that there is never another token.
+	Rejected func(ctx context.Context, token string) error
+	// Fresh waits until a token was renewed ahead of its end, and returns the
+	// new one, which the connection then goes on with. Nil: tokens do not end.
+	Fresh func(ctx context.Context, token string) (string, error)
 	Hello func() wire.Hello
 	// Status returns the current load; the client fills InFlight,
 	// MaxConcurrent and UptimeSeconds.
@@ -56,8 +62,10 @@ type Options struct {
 	// Heartbeat is the time between pings, and PongTimeout the silence after
 	// one that ends the connection. 0 means wire's.
 	Heartbeat, PongTimeout time.Duration
-	TLS                    *tls.Config
-	Log                    *slog.Logger
+	// Network is how the hub is reached; nil means the system's, as the
+	// environment says.
+	Network *Network
+	Log     *slog.Logger
 }
 
 // Phase of the connection.
@@ -83,8 +91,16 @@ var (
 	ErrReplaced     = errors.New("a newer connection of this machine took over")
 	ErrRevoked      = errors.New("the hub revoked this machine")
 	ErrUnauthorized = errors.New("the hub does not accept this machine's sign-in")
+	ErrForbidden    = errors.New("the hub refuses this machine")
 	ErrVersion      = errors.New("the hub speaks another version of the protocol")
 )
+
+// errRejected is a token that the hub did not accept; another one may do.
+var errRejected = errors.New("the hub did not accept the token")
+
+// steady is how long a connection must have lasted to count as a good one: what
+// failed before it is forgotten then.
+const steady = 30 * time.Second
 
 // Client is the machine's end. Make it with New, run it with Run.
 type Client struct {
@@ -94,6 +110,8 @@ type Client struct {
 	mu      sync.Mutex
 	current *socket // greeted and serving, else nil; guarded by mu
 }
+
+var finals = []error{ErrReplaced, ErrRevoked, ErrUnauthorized, ErrForbidden, ErrVersion}
 
 // ErrOffline means that there is no connection right now.
 var ErrOffline = errors.New("not connected to the hub")
@@ -156,29 +174,43 @@ func New(o Options) (*Client, error) {
 	if o.OnState == nil {
 		o.OnState = func(State) {}
 	}
+	if o.Network == nil {
+		if o.Network, err = NewNetwork(""); err != nil {
+			return nil, err
+		}
+	}
 	return &Client{o: o, url: u.String()}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no
 // reconnect can mend (one of the errors above, wrapped).
 func (c *Client) Run(ctx context.Context) error {
+	refused := false // a token was refused, and no connection has stood since
 	for failures := 0; ; {
 		c.o.OnState(State{Phase: Connecting})
 		began := time.Now()
-		err := c.once(ctx)
+		token, err := c.once(ctx)
+		if time.Since(began) > steady {
+			failures, refused = 0, false
+		}
+		if errors.Is(err, errRejected) && ctx.Err() == nil {
+			again := c.another(ctx, token, refused)
+			refused = true
+			if again == nil {
+				continue // at once, and once
+			}
+			err = fmt.Errorf("%w: %w", again, err)
+		}
 		if ctx.Err() != nil {
 			c.o.OnState(State{Phase: Offline, Reason: "This computer was disconnected here."})
 			return nil
 		}
-		for _, final := range []error{ErrReplaced, ErrRevoked, ErrUnauthorized, ErrVersion} {
+		for _, final := range finals {
 			if errors.Is(err, final) {
 				c.o.Log.Warn("Tunnel ended", "err", err)
 				c.o.OnState(State{Phase: Offline, Reason: Sentence(err)})
 				return err
 			}
-		}
-		if time.Since(began) > 30*time.Second {
-			failures = 0
 		}
 		wait := time.Duration(rand.Int64N(int64(min(c.o.BackoffMax, c.o.BackoffBase<<min(failures, 16))) + 1))
 		failures++
@@ -192,10 +224,18 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
+// another tells, with nil, that there is another token to try. The second one
+// that is refused is the last: a hub is never asked over and over
+// (LanternOps/breeze#401, punkpeye/mcp-remote#338).
+func (c *Client) another(ctx context.Context, token string, refused bool) error {
+	if refused || c.o.Rejected == nil {
+		return ErrUnauthorized
+	}
+	return c.o.Rejected(ctx, token)
+}
+
 // Sentence says in plain words why the machine is offline.
 func Sentence(err error) string {
-	var dns *net.DNSError
-	var op *net.OpError
 	var said *wire.Error // by Options.Token
 	switch {
 	case errors.Is(err, ErrReplaced):
@@ -203,54 +243,53 @@ func Sentence(err error) string {
 	case errors.Is(err, ErrRevoked):
 		return "The hub disconnected this computer. Pair it again to go on."
 	case errors.Is(err, ErrUnauthorized):
-		return "The hub does not accept this computer's sign-in any more. Pair it again to go on."
+		return "The hub does not accept this computer's sign-in any more. Sign in again to go on."
+	case errors.Is(err, ErrForbidden):
+		return "The hub refuses this computer. Whoever runs the hub can say why."
 	case errors.Is(err, ErrVersion):
 		return "The hub speaks another version. Update this program or the hub."
 	case errors.As(err, &said):
 		return said.Message
-	case errors.As(err, &dns):
-		return "The hub's address could not be found. Is the network connected?"
-	case errors.As(err, &op) && op.Op == "dial":
-		return "The hub does not answer. It is tried again by itself."
-	default:
-		return "The connection to the hub was lost. It is tried again by itself."
 	}
+	if why := Reason(err); why != "" {
+		return why + " It is tried again by itself."
+	}
+	return "The connection to the hub was lost. It is tried again by itself."
 }
 
-func (c *Client) once(ctx context.Context) error {
+// once is one connection; it returns the token that it was made with.
+func (c *Client) once(ctx context.Context) (string, error) {
 	token, err := c.o.Token(ctx)
 	if err != nil {
-		return fmt.Errorf("token: %w", err)
+		return "", fmt.Errorf("token: %w", err)
 	}
-	dialer := websocket.Dialer{
-		Proxy:            http.ProxyFromEnvironment,
-		HandshakeTimeout: 15 * time.Second,
-		Subprotocols:     []string{wire.Subprotocol},
-		TLSClientConfig:  c.o.TLS,
-	}
-	conn, resp, err := dialer.DialContext(ctx, c.url, http.Header{"Authorization": {"Bearer " + token}})
+	conn, resp, err := c.o.Network.Dial(ctx, c.url, http.Header{"Authorization": {"Bearer " + token}}, wire.Subprotocol)
 	if err != nil {
-		if resp != nil {
-			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4096))
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusUnauthorized {
-				return fmt.Errorf("%w (status %d)", ErrUnauthorized, resp.StatusCode)
-			}
-			return fmt.Errorf("dial: hub answered %s", resp.Status)
+		if resp == nil {
+			return token, fmt.Errorf("dial: %w", err)
 		}
-		return fmt.Errorf("dial: %w", err)
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4096))
+		resp.Body.Close()
+		switch resp.StatusCode {
+		case http.StatusUnauthorized:
+			return token, fmt.Errorf("%w (status %d)", errRejected, resp.StatusCode)
+		case http.StatusForbidden:
+			return token, fmt.Errorf("%w (status %d)", ErrForbidden, resp.StatusCode)
+		}
+		return token, fmt.Errorf("dial: hub answered %s", resp.Status)
 	}
 	defer conn.Close()
 	if conn.Subprotocol() != wire.Subprotocol {
-		return fmt.Errorf("%w: subprotocol %q", ErrVersion, conn.Subprotocol())
+		return token, fmt.Errorf("%w: subprotocol %q", ErrVersion, conn.Subprotocol())
 	}
-	s := newSocket(c, conn)
+	s := newSocket(c, conn, token)
 	if err := s.greet(ctx); err != nil {
-		return closeError(err)
+		return s.token(), closeError(err)
 	}
 	c.setCurrent(s)
 	defer c.setCurrent(nil)
-	return closeError(s.serve(ctx))
+	err = closeError(s.serve(ctx))
+	return s.token(), err
 }
 
 // closeError gives the hub's close codes their meaning.
@@ -264,8 +303,10 @@ func closeError(err error) error {
 			return fmt.Errorf("%w: %w", ErrRevoked, err)
 		case wire.CloseVersion:
 			return fmt.Errorf("%w: %w", ErrVersion, err)
-		case wire.CloseUnauthorized, wire.CloseForbidden:
-			return fmt.Errorf("%w: %w", ErrUnauthorized, err)
+		case wire.CloseUnauthorized:
+			return fmt.Errorf("%w: %w", errRejected, err)
+		case wire.CloseForbidden:
+			return fmt.Errorf("%w: %w", ErrForbidden, err)
 		}
 	}
 	return err

@@ -247,12 +247,13 @@ func TestFinalEnds(t *testing.T) {
 		want     error
 		sentence string
 	}{
-		{"401", 401, 0, tunnel.ErrUnauthorized, "Pair it again"},
+		{"401", 401, 0, tunnel.ErrUnauthorized, "Sign in again"},
+		{"403", 403, 0, tunnel.ErrForbidden, "refuses this computer"},
 		{"replaced", 0, wire.CloseReplaced, tunnel.ErrReplaced, "took over"},
 		{"revoked", 0, wire.CloseRevoked, tunnel.ErrRevoked, "Pair it again"},
 		{"version", 0, wire.CloseVersion, tunnel.ErrVersion, "Update"},
-		{"unauthorized", 0, wire.CloseUnauthorized, tunnel.ErrUnauthorized, "Pair it again"},
-		{"forbidden", 0, wire.CloseForbidden, tunnel.ErrUnauthorized, "Pair it again"},
+		{"unauthorized", 0, wire.CloseUnauthorized, tunnel.ErrUnauthorized, "Sign in again"},
+		{"forbidden", 0, wire.CloseForbidden, tunnel.ErrForbidden, "refuses this computer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -27,6 +27,7 @@ type socket struct {
 	mu     sync.Mutex
 	open   map[string]*request // guarded by mu
 	active int                 // admitted requests; guarded by mu
+	bearer string              // the token that the hub has last; guarded by mu
 }
 
 type request struct {
@@ -37,8 +38,14 @@ type request struct {
 
 const writeTimeout = 10 * time.Second
 
-func newSocket(c *Client, conn *websocket.Conn) *socket {
-	return &socket{c: c, conn: conn, began: time.Now(), open: map[string]*request{}}
+func newSocket(c *Client, conn *websocket.Conn, token string) *socket {
+	return &socket{c: c, conn: conn, began: time.Now(), open: map[string]*request{}, bearer: token}
+}
+
+func (s *socket) token() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bearer
 }
 
 // greet sends HELLO and waits for its answer.
@@ -106,6 +113,10 @@ func (s *socket) serve(ctx context.Context) error {
 
 	s.wg.Add(1)
 	go s.beat(ctx)
+	if s.c.o.Fresh != nil {
+		s.wg.Add(1)
+		go s.renew(ctx)
+	}
 	err := s.read(ctx, alive)
 	lost := wire.Wrap(err, wire.CodeLost, "The connection to the hub was lost.")
 	cancel(lost)
@@ -253,6 +264,27 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 			s.status()
 		}
 	}()
+}
+
+// renew gives the hub each token that was renewed, before the one it has ends,
+// so that what runs is not disturbed.
+func (s *socket) renew(ctx context.Context) {
+	defer s.wg.Done()
+	for {
+		token, err := s.c.o.Fresh(ctx, s.token())
+		if err != nil {
+			if ctx.Err() == nil {
+				s.c.o.Log.Warn("The sign-in could not be renewed", "err", err)
+			}
+			return // the hub closes the connection when it has to
+		}
+		if err := s.write(wire.Message{Type: wire.TypeAuthorize, ID: uuid.NewString(), Payload: &wire.Authorize{Token: token}}); err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.bearer = token
+		s.mu.Unlock()
+	}
 }
 
 // beat pings, and sends STATUS at 30 s intervals.
