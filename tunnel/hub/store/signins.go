@@ -1,0 +1,365 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrReused means that a token came a second time that is good for one use: a
+// copy of it is in other hands, so its whole sign-in was ended.
+var ErrReused = errors.New("the token was used before")
+
+// Bounds of what one sign-in leaves in the database. A client that refreshes
+// every hour uses 720 refresh tokens in their 30 days.
+const (
+	maxRetired = 1000
+	maxAccess  = 32
+)
+
+// ahead is how far in the future a token may have been made: further, and the
+// clock has been set back, so that nobody knows how old the token is.
+const ahead = time.Minute
+
+// SignIn is one family of tokens: of one client, for one user and, once one
+// came with it, one machine.
+type SignIn struct {
+	ID       string    `json:"id"`
+	User     string    `json:"user"`
+	Client   string    `json:"client"`
+	Scopes   []string  `json:"scopes"`
+	Machine  string    `json:"machine"` // "" until a machine came with it
+	Name     string    `json:"name"`    // as the machine calls itself
+	System   string    `json:"system"`
+	Address  string    `json:"address"` // who asked for it
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used,omitzero"`
+}
+
+// Access is what a live token stands for.
+type Access struct {
+	SignIn, User, Client, Machine string
+	Scopes                        []string
+	Expires                       time.Time
+}
+
+// Pair is a new access token and the refresh token that follows the one it was
+// asked for with. Only their hashes are kept.
+type Pair struct {
+	Access, Refresh       string
+	AccessFor, RefreshFor time.Duration
+}
+
+// Issued is a sign-in that was just given tokens. Ended are the sign-ins that
+// the new one took the place of: their tunnels are to be ended.
+type Issued struct {
+	Access
+	Ended []string
+}
+
+// Steady is the clock of everything that ends: it goes on evenly when the
+// computer's clock is set.
+func (s *Store) Steady() time.Time { return s.steady() }
+
+func (s *Store) begin(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	defer tx.Rollback()
+	if err := do(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// addSignIn notes a new sign-in with its first tokens. One of a known machine
+// is bound to it at once and takes the place of the earlier ones.
+func (s *Store) addSignIn(ctx context.Context, tx *sql.Tx, now time.Time, r SignInRequest, user string, p Pair) (Issued, error) {
+	id := newID("s")
+	if _, err := tx.ExecContext(ctx, `INSERT INTO signins (id, user_id, client, scope, name, system, address, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, user, r.Client, strings.Join(r.Scopes, " "), r.MachineName, r.System, r.Address, ms(s.now())); err != nil {
+		return Issued{}, fmt.Errorf("sign in: %w", err)
+	}
+	out := Issued{Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
+	if r.Machine != "" {
+		var err error
+		if out.Ended, err = s.bind(ctx, tx, id, user, r.Client, r.Machine, r.MachineName); err != nil {
+			return Issued{}, err
+		}
+	}
+	return out, addPair(ctx, tx, now, id, p)
+}
+
+func addPair(ctx context.Context, tx *sql.Tx, now time.Time, signIn string, p Pair) error {
+	const insert = `INSERT INTO signin_tokens (hash, signin, kind, created, expires) VALUES (?, ?, ?, ?, ?)`
+	if _, err := tx.ExecContext(ctx, insert, hash(p.Access), signIn, "access", ms(now), ms(now.Add(p.AccessFor))); err != nil {
+		return fmt.Errorf("sign-in token: %w", err)
+	}
+	if p.Refresh == "" {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, insert, hash(p.Refresh), signIn, "refresh", ms(now), ms(now.Add(p.RefreshFor))); err != nil {
+		return fmt.Errorf("sign-in token: %w", err)
+	}
+	return nil
+}
+
+// bind gives a sign-in to a machine and ends the earlier ones of the same
+// client there, which it returns.
+func (s *Store) bind(ctx context.Context, tx *sql.Tx, id, user, client, machine, name string) ([]string, error) {
+	var taken bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM signins WHERE machine = ? AND user_id <> ? AND revoked = 0)`, machine, user).Scan(&taken); err != nil {
+		return nil, fmt.Errorf("bind sign-in: %w", err)
+	}
+	if taken {
+		return nil, ErrTaken
+	}
+	if err := s.claim(ctx, tx, user, machine, name); err != nil {
+		return nil, err
+	}
+	ended, err := s.end(ctx, tx, `machine = ? AND client = ? AND id <> ?`, "this computer signed in again", machine, client, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := affected(tx.ExecContext(ctx, `UPDATE signins SET machine = ? WHERE id = ?`, machine, id)); err != nil {
+		return nil, fmt.Errorf("bind sign-in: %w", err)
+	}
+	return ended, nil
+}
+
+// end revokes the live sign-ins that where picks, and forgets their tokens.
+func (s *Store) end(ctx context.Context, tx *sql.Tx, where, reason string, args ...any) ([]string, error) {
+	rows, err := tx.QueryContext(ctx, `UPDATE signins SET revoked = ?, reason = ? WHERE revoked = 0 AND `+where+` RETURNING id`,
+		append([]any{ms(s.now()), reason}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("end sign-in: %w", err)
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("end sign-in: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, fmt.Errorf("end sign-in: %w", err)
+	}
+	for _, id := range ids {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE signin = ?`, id); err != nil {
+			return nil, fmt.Errorf("end sign-in: %w", err)
+		}
+	}
+	return ids, nil
+}
+
+// BindSignIn gives a sign-in to the machine that came with it; the first keeps
+// it. ErrNotFound when it is another machine's, or ended; ErrTaken when another
+// user is signed in with the machine.
+func (s *Store) BindSignIn(ctx context.Context, signIn, machine string) error {
+	return s.begin(ctx, "bind sign-in", func(tx *sql.Tx) error {
+		var user, client, bound string
+		if err := one(tx.QueryRowContext(ctx, `SELECT user_id, client, machine FROM signins WHERE id = ? AND revoked = 0`, signIn).Scan(&user, &client, &bound)); err != nil {
+			return err
+		}
+		switch bound {
+		case machine:
+			return nil
+		case "":
+			_, err := s.bind(ctx, tx, signIn, user, client, machine, "")
+			return err
+		}
+		return ErrNotFound
+	})
+}
+
+// RefreshSignIn exchanges a refresh token for the next pair and retires it.
+// One that is retired already ends its sign-in: then the error is ErrReused
+// and the Access tells which. ErrNotFound when it is unknown or expired.
+func (s *Store) RefreshSignIn(ctx context.Context, now time.Time, client, refresh string, p Pair) (Access, error) {
+	var a Access
+	reused := false
+	err := s.begin(ctx, "refresh", func(tx *sql.Tx) error {
+		row, err := findToken(ctx, tx, refresh)
+		if err != nil {
+			return err
+		}
+		if row.kind != "refresh" || row.Client != client || !now.Before(row.Expires) {
+			return ErrNotFound
+		}
+		a = row.Access
+		if row.retired {
+			reused = true
+			_, err := s.end(ctx, tx, `id = ?`, "a used refresh token came again", a.SignIn)
+			return err
+		}
+		a.Expires = now.Add(p.AccessFor)
+		if _, err := tx.ExecContext(ctx, `UPDATE signin_tokens SET retired = ? WHERE hash = ?`, ms(now), hash(refresh)); err != nil {
+			return fmt.Errorf("refresh: %w", err)
+		}
+		if err := addPair(ctx, tx, now, a.SignIn, p); err != nil {
+			return err
+		}
+		for kind, max := range map[string]int{"refresh": maxRetired, "access": maxAccess} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE hash IN
+				(SELECT hash FROM signin_tokens WHERE signin = ? AND kind = ? ORDER BY created DESC LIMIT -1 OFFSET ?)`, a.SignIn, kind, max); err != nil {
+				return fmt.Errorf("refresh: %w", err)
+			}
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE signins SET last_used = ? WHERE id = ?`, ms(s.now()), a.SignIn)
+		return err
+	})
+	if err == nil && reused {
+		return a, ErrReused
+	}
+	return a, err
+}
+
+type tokenRow struct {
+	Access
+	kind     string
+	created  time.Time
+	retired  bool
+	lastUsed time.Time
+}
+
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func findToken(ctx context.Context, q querier, token string) (tokenRow, error) {
+	var r tokenRow
+	var scope string
+	var created, expires, retired, used int64
+	err := q.QueryRowContext(ctx, `SELECT t.kind, t.created, t.expires, t.retired, s.id, s.user_id, s.client, s.machine, s.scope, s.last_used
+		FROM signin_tokens t JOIN signins s ON s.id = t.signin WHERE t.hash = ? AND s.revoked = 0`, hash(token)).
+		Scan(&r.kind, &created, &expires, &retired, &r.SignIn, &r.User, &r.Client, &r.Machine, &scope, &used)
+	if err != nil {
+		return tokenRow{}, one(err)
+	}
+	r.Scopes = strings.Fields(scope)
+	r.created, r.Expires, r.retired, r.lastUsed = fromMS(created), fromMS(expires), retired != 0, fromMS(used)
+	return r, nil
+}
+
+// FindAccess gives what an access token stands for. ErrNotFound when it is
+// unknown, expired or revoked.
+func (s *Store) FindAccess(ctx context.Context, now time.Time, token string) (Access, error) {
+	a, kind, err := s.FindSignInToken(ctx, now, token)
+	if err == nil && kind != "access" {
+		return Access{}, ErrNotFound
+	}
+	return a, err
+}
+
+// FindSignInToken gives what a live token of either kind, "access" or
+// "refresh", stands for. ErrNotFound when it is unknown, expired, retired or
+// revoked.
+func (s *Store) FindSignInToken(ctx context.Context, now time.Time, token string) (Access, string, error) {
+	r, err := findToken(ctx, s.db, token)
+	if err != nil {
+		return Access{}, "", err
+	}
+	if !now.Before(r.Expires) || r.retired || r.kind == "access" && r.created.After(now.Add(ahead)) {
+		return Access{}, "", ErrNotFound
+	}
+	if d := s.now().Sub(r.lastUsed); d < 0 || d >= time.Minute {
+		if _, err := s.db.ExecContext(ctx, `UPDATE signins SET last_used = ? WHERE id = ?`, ms(s.now()), r.SignIn); err != nil {
+			return Access{}, "", fmt.Errorf("sign-in used: %w", err)
+		}
+	}
+	return r.Access, r.kind, nil
+}
+
+// SignInOf gives the sign-in of a token of a client, be the token expired or
+// retired. ErrNotFound when it is unknown or its sign-in has ended.
+func (s *Store) SignInOf(ctx context.Context, client, token string) (string, error) {
+	r, err := findToken(ctx, s.db, token)
+	if err == nil && r.Client != client {
+		return "", ErrNotFound
+	}
+	return r.SignIn, err
+}
+
+// SignInLive tells whether a sign-in is still good.
+func (s *Store) SignInLive(ctx context.Context, id string) (bool, error) {
+	var n int
+	err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM signins WHERE id = ? AND revoked = 0`, id).Scan(&n)
+	return n == 1, err
+}
+
+// RevokeSignIn ends a sign-in and forgets its tokens. ErrNotFound when there is
+// none that is live.
+func (s *Store) RevokeSignIn(ctx context.Context, id, reason string) error {
+	return s.begin(ctx, "revoke sign-in", func(tx *sql.Tx) error {
+		ids, err := s.end(ctx, tx, `id = ?`, reason, id)
+		if err == nil && len(ids) == 0 {
+			return ErrNotFound
+		}
+		return err
+	})
+}
+
+// RevokeMachineSignIns ends every sign-in of a machine.
+func (s *Store) RevokeMachineSignIns(ctx context.Context, machine string) error {
+	return s.begin(ctx, "revoke sign-ins", func(tx *sql.Tx) error {
+		_, err := s.end(ctx, tx, `machine = ? AND machine <> ''`, "the computer was disconnected", machine)
+		return err
+	})
+}
+
+// SignIns lists the live sign-ins of a user ("" for everybody's), oldest first.
+func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, client, scope, machine, name, system, address, created, last_used FROM signins
+		WHERE revoked = 0 AND (?1 = '' OR user_id = ?1) ORDER BY created, id`, user)
+	if err != nil {
+		return nil, fmt.Errorf("list sign-ins: %w", err)
+	}
+	defer rows.Close()
+	out := []SignIn{}
+	for rows.Next() {
+		var v SignIn
+		var scope string
+		var created, used int64
+		if err := rows.Scan(&v.ID, &v.User, &v.Client, &scope, &v.Machine, &v.Name, &v.System, &v.Address, &created, &used); err != nil {
+			return nil, fmt.Errorf("list sign-ins: %w", err)
+		}
+		v.Scopes, v.Created, v.LastUsed = strings.Fields(scope), fromMS(created), fromMS(used)
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// remembered is how long an ended sign-in stays in the database.
+const remembered = 30 * 24 * time.Hour
+
+// SweepSignIns forgets what has expired, so that it stays dead whatever the
+// clock of a later start says. A sign-in without tokens has ended; those that
+// ended so are returned.
+func (s *Store) SweepSignIns(ctx context.Context, now time.Time) ([]string, error) {
+	var ended []string
+	err := s.begin(ctx, "sweep sign-ins", func(tx *sql.Tx) error {
+		// A device may ask for a while what became of its request.
+		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_requests WHERE expires <= ?`, ms(now.Add(-told))); err != nil {
+			return fmt.Errorf("sweep sign-ins: %w", err)
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE expires <= ?`, ms(now)); err != nil {
+			return fmt.Errorf("sweep sign-ins: %w", err)
+		}
+		var err error
+		if ended, err = s.end(ctx, tx, `NOT EXISTS (SELECT 1 FROM signin_tokens WHERE signin = signins.id)`, "it was not used for too long"); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM signins WHERE revoked > 0 AND revoked < ?`, ms(s.now().Add(-remembered)))
+		return err
+	})
+	return ended, err
+}
