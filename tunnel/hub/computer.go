@@ -13,6 +13,8 @@ import (
 // the newest one of each. Errors are *wire.Error.
 type computer interface {
 	machineID() string
+	// user is whose it is, as its token proved.
+	user() string
 	// joined is when the connection began.
 	joined() time.Time
 	// open asks for a session; ctx ends at the caller's patience.

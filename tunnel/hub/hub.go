@@ -176,8 +176,8 @@ func (h *Hub) nothing(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusNotFound, "There is nothing at this address.")
 }
 
-// MachineToken makes the token that a computer connects with; its earlier
-// tokens end, and so does a connection that was made with one.
+// MachineToken makes the token that the owner's computer connects with; its
+// earlier tokens end, and so does a connection that was made with one.
 func (h *Hub) MachineToken(ctx context.Context, machineID, name string) (string, error) {
 	return h.machineToken(ctx, machineID, name, false)
 }
@@ -192,7 +192,7 @@ func (h *Hub) machineToken(ctx context.Context, machineID, name string, passing 
 	if err := (&wire.SessionRef{SessionID: machineID}).Validate(); err != nil {
 		return "", fmt.Errorf("%q cannot be the id of a computer: %w", machineID, err)
 	}
-	token, err := h.store.AddMachineToken(ctx, machineID, name, passing)
+	token, err := h.store.AddMachineToken(ctx, store.Owner, machineID, name, passing)
 	if err != nil {
 		return "", err
 	}
@@ -203,7 +203,7 @@ func (h *Hub) machineToken(ctx context.Context, machineID, name string, passing 
 // RevokeMachine ends a computer's tokens and its connection, now. It is no
 // error when it has none.
 func (h *Hub) RevokeMachine(ctx context.Context, machineID string) error {
-	err := h.store.RevokeMachine(ctx, machineID)
+	err := h.store.RevokeMachine(ctx, "", machineID)
 	h.disconnect(machineID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -220,20 +220,20 @@ func (h *Hub) disconnect(machineID string) {
 	}
 }
 
-// MakeKey makes a key for a program and returns its secret, which is kept
+// MakeKey makes a key for a program of the owner's and returns its secret, which is kept
 // nowhere. The name is what the person sees as who asks.
 func (h *Hub) MakeKey(ctx context.Context, name string) (secret string, err error) {
-	k, err := h.store.AddKey(ctx, name)
+	k, err := h.store.AddKey(ctx, store.Owner, name)
 	return k.Secret, err
 }
 
-// Keys lists the keys that are not revoked.
-func (h *Hub) Keys(ctx context.Context) ([]store.Key, error) { return h.store.Keys(ctx) }
+// Keys lists everybody's keys that are not revoked.
+func (h *Hub) Keys(ctx context.Context) ([]store.Key, error) { return h.store.Keys(ctx, "") }
 
 // RevokeKey ends a key, and the sandboxes that were opened with it.
 // store.ErrNotFound when there is none.
 func (h *Hub) RevokeKey(ctx context.Context, id string) error {
-	if err := h.store.RevokeKey(ctx, id); err != nil {
+	if err := h.store.RevokeKey(ctx, "", id); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -248,5 +248,7 @@ func (h *Hub) RevokeKey(ctx context.Context, id string) error {
 	return nil
 }
 
-// Machines lists the computers that this hub knows.
-func (h *Hub) Machines(ctx context.Context) ([]store.Machine, error) { return h.store.Machines(ctx) }
+// Machines lists everybody's computers that this hub knows.
+func (h *Hub) Machines(ctx context.Context) ([]store.Machine, error) {
+	return h.store.Machines(ctx, "")
+}

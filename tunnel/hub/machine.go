@@ -30,6 +30,7 @@ type machine struct {
 	h     *Hub
 	ws    *websocket.Conn
 	id    string // the machine's
+	owner string // the user's whose it is
 	token string // the id of the token it came with
 	epoch int64
 	since time.Time
@@ -55,7 +56,7 @@ var upgrader = websocket.Upgrader{
 // serveMachine takes a computer's connection and keeps it until it ends.
 func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 	secret, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	id, token, err := h.store.FindMachineToken(r.Context(), secret)
+	token, err := h.store.FindMachineToken(r.Context(), secret)
 	if err != nil {
 		h.refuse(w, err)
 		return
@@ -71,11 +72,11 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 	defer h.wg.Done()
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		h.log.Warn("Machine could not be accepted", "machine", id, "err", err)
+		h.log.Warn("Machine could not be accepted", "machine", token.Machine, "err", err)
 		return
 	}
 	defer ws.Close()
-	m := &machine{h: h, ws: ws, id: id, token: token, since: time.Now(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
+	m := &machine{h: h, ws: ws, id: token.Machine, owner: token.User, token: token.ID, since: time.Now(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
 	stop := context.AfterFunc(h.ctx, func() {
 		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
 	})
@@ -128,7 +129,12 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 		return nil, "", fmt.Errorf("machine speaks version %s", hello.Protocol)
 	}
 	if m.id == "" {
-		if err := m.h.store.Bind(m.h.ctx, m.token, hello.MachineID); err != nil {
+		err := m.h.store.Bind(m.h.ctx, m.token, hello.MachineID)
+		switch {
+		case errors.Is(err, store.ErrTaken):
+			m.sayClose(wire.CloseForbidden, "the computer belongs to another person of this hub")
+			return nil, "", err
+		case err != nil:
 			m.sayClose(wire.CloseUnauthorized, "the pairing line was used already")
 			return nil, "", err
 		}
@@ -299,6 +305,8 @@ func (m *machine) recheck(ctx context.Context) {
 
 func (m *machine) machineID() string { return m.id }
 
+func (m *machine) user() string { return m.owner }
+
 func (m *machine) joined() time.Time { return m.since }
 
 func (m *machine) replaced() {
@@ -468,7 +476,7 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	// Epochs and the registry rise in the same order.
 	h.enrolling.Lock()
 	defer h.enrolling.Unlock()
-	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.id, Name: hello.DisplayName, Platform: hello.Platform, Arch: hello.Arch, Software: hello.Software})
+	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.id, User: m.owner, Name: hello.DisplayName, Platform: hello.Platform, Arch: hello.Arch, Software: hello.Software})
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func TestNewestWins(t *testing.T) {
 	b := newBench(t)
 	token := b.token(t, "m1")
 	first := b.join(t, token, hello("m1"))
-	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+	s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestNewestWins(t *testing.T) {
 	}
 	second.ws.Close()
 	eventually(t, "the machine is offline", func() bool { return !b.machines(t)[0].Online })
-	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); wire.CodeOf(err) != wire.CodeOffline {
+	if _, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); wire.CodeOf(err) != wire.CodeOffline {
 		t.Errorf("a request to an offline machine: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestRevoke(t *testing.T) {
 				return err
 			}
 			defer s.Close()
-			err = s.RevokeMachine(t.Context(), "m1")
+			err = s.RevokeMachine(t.Context(), "", "m1")
 			r.send(wire.TypeStatus, "", &wire.Status{MaxConcurrent: 1}) // it does so at 30 s intervals
 			return err
 		},
@@ -105,7 +105,7 @@ func TestRevoke(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			token := b.token(t, "m1")
 			r := b.join(t, token, hello("m1"))
-			s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+			s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestPairingToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	token, err := s.AddPairingToken(t.Context(), "Laptop")
+	token, err := s.AddPairingToken(t.Context(), store.Owner, "Laptop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestOddFrames(t *testing.T) {
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	begin := func() (hub.Stream, string) {
 		t.Helper()
-		s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+		s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func TestCancel(t *testing.T) {
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := b.Do(ctx, "m1", wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s", Cmd: "x"})
+	s, err := b.Do(ctx, on("m1"), wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s", Cmd: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestCancel(t *testing.T) {
 	b.works(t, r, "m1")
 
 	// What may not be sent is refused here, with the field that is wrong.
-	if _, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "a\x00b"}); wire.CodeOf(err) != wire.CodeInvalid || !strings.Contains(err.Error(), "path contains a NUL") {
+	if _, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "a\x00b"}); wire.CodeOf(err) != wire.CodeInvalid || !strings.Contains(err.Error(), "path contains a NUL") {
 		t.Errorf("an invalid request: %v", err)
 	}
 	b.works(t, r, "m1")
@@ -274,7 +274,7 @@ func TestFlowControlFromMachine(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range 8 {
-		s, err := b.Do(t.Context(), "m1", wire.TypeFileRead, &wire.FileRead{SessionID: "s", Path: "p"})
+		s, err := b.Do(t.Context(), on("m1"), wire.TypeFileRead, &wire.FileRead{SessionID: "s", Path: "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestFlowControlToMachine(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
-	s, err := b.Do(t.Context(), "m1", wire.TypeFileWrite, &wire.FileWrite{SessionID: "s", Path: "p"})
+	s, err := b.Do(t.Context(), on("m1"), wire.TypeFileWrite, &wire.FileWrite{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestFlowControlToMachine(t *testing.T) {
 		t.Error(err)
 	}
 	// A sender that waits for credit learns of the end.
-	s2, err := b.Do(t.Context(), "m1", wire.TypeFileWrite, &wire.FileWrite{SessionID: "s", Path: "p"})
+	s2, err := b.Do(t.Context(), on("m1"), wire.TypeFileWrite, &wire.FileWrite{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestSilentMachineIsNoticed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(o *hub.Options) { o.Heartbeat, o.PongTimeout = 200*time.Millisecond, time.Second })
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
-	s, err := b.Do(t.Context(), "m1", wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+	s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

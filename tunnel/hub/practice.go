@@ -27,7 +27,7 @@ const practiceCount = "for n in {1..20}; do echo \"$n of 20: watch me, or stop m
 // stops the second command is part of it; any other error is one sentence for
 // the person.
 func (h *Hub) Practice(ctx context.Context, machineID string) error {
-	m := h.lookup(machineID)
+	m := h.lookup(store.Owner, machineID)
 	if m == nil {
 		return offline()
 	}
@@ -62,7 +62,7 @@ func (h *Hub) Practice(ctx context.Context, machineID string) error {
 }
 
 func (h *Hub) practiceWrite(ctx context.Context, b store.Sandbox, path, text string) error {
-	s, err := h.Do(ctx, b.Machine, wire.TypeFileWrite, &wire.FileWrite{SessionID: b.ID, Path: path, WaitMS: int(h.o.Wait.Milliseconds())})
+	s, err := h.Do(ctx, b, wire.TypeFileWrite, &wire.FileWrite{SessionID: b.ID, Path: path, WaitMS: int(h.o.Wait.Milliseconds())})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *Hub) practiceWrite(ctx context.Context, b store.Sandbox, path, text str
 }
 
 func (h *Hub) practiceRun(ctx context.Context, b store.Sandbox, command string) error {
-	s, err := h.Do(ctx, b.Machine, wire.TypeProcessStart, &wire.ProcessStart{SessionID: b.ID, Cmd: "/bin/bash",
+	s, err := h.Do(ctx, b, wire.TypeProcessStart, &wire.ProcessStart{SessionID: b.ID, Cmd: "/bin/bash",
 		Args: []string{"-l", "-c", command}, TimeoutMS: 60_000, WaitMS: int(h.o.Wait.Milliseconds())})
 	if err != nil {
 		return err

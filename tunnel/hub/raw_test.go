@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"localpc/tunnel/hub"
+	"localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
 )
@@ -43,6 +44,9 @@ func (b *bench) token(t *testing.T, machine string) string {
 	}
 	return token
 }
+
+// on is a sandbox of the owner's on that machine, as far as a request needs it.
+func on(machine string) store.Sandbox { return store.Sandbox{User: store.Owner, Machine: machine} }
 
 // raw is a machine's connection, by hand.
 type raw struct {
@@ -198,7 +202,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // works sends a request to the machine and has it answered: the tunnel lives.
 func (b *bench) works(t *testing.T, r *raw, machine string) {
 	t.Helper()
-	s, err := b.Do(t.Context(), machine, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "works"})
+	s, err := b.Do(t.Context(), on(machine), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "works"})
 	if err != nil {
 		t.Fatalf("the tunnel does not live: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 
 	"localpc/tunnel/hub/store"
@@ -15,15 +16,45 @@ import (
 // question ended.
 const grace = 8 * time.Second
 
-// Open asks for a session on the machine that connected last, and notes the
-// sandbox once the person has agreed. o's session id is filled in, and b is
-// what is noted beside it. The error is a *wire.Error.
+// Open asks for a session on the machine of b's user that connected last, or
+// on b.Machine if that is set (an id, or a name as its person reads it), and
+// notes the sandbox once the person has agreed. o's session id is filled in,
+// and b is what is noted beside it. The error is a *wire.Error.
 func (h *Hub) Open(ctx context.Context, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
-	m := h.newest()
+	if b.Machine != "" {
+		return h.openNamed(ctx, o, b)
+	}
+	m := h.newest(b.User)
 	if m == nil {
 		return store.Sandbox{}, wire.Errorf(wire.CodeOffline, "No computer is connected to this hub. It has to be switched on, with Local PC Executor running.")
 	}
 	return h.openOn(ctx, m, o, b)
+}
+
+// openNamed opens on the connected machine of b's user with the id or name
+// b.Machine. Two of one name are not guessed between.
+func (h *Hub) openNamed(ctx context.Context, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
+	list, err := h.store.Machines(ctx, b.User)
+	if err != nil {
+		return store.Sandbox{}, asWire(err)
+	}
+	var found []computer
+	for _, known := range list {
+		m := h.lookup(b.User, known.ID)
+		switch {
+		case known.ID == b.Machine && m != nil:
+			return h.openOn(ctx, m, o, b)
+		case m != nil && strings.EqualFold(known.Name, b.Machine):
+			found = append(found, m)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return store.Sandbox{}, wire.Errorf(wire.CodeOffline, "No computer of that name is connected to this hub. It has to be switched on, with Local PC Executor running.")
+	case 1:
+		return h.openOn(ctx, found[0], o, b)
+	}
+	return store.Sandbox{}, wire.Errorf(wire.CodeInvalid, "There are %d connected computers of that name; give the id of one instead.", len(found))
 }
 
 func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error) {
@@ -45,7 +76,7 @@ func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b stor
 		}
 		return store.Sandbox{}, err
 	}
-	b.ID, b.Machine, b.Folder, b.Mode = o.SessionID, m.machineID(), opened.Folder, opened.Mode
+	b.ID, b.User, b.Machine, b.Folder, b.Mode = o.SessionID, m.user(), m.machineID(), opened.Folder, opened.Mode
 	if b, err = m.note(ctx, b, time.Duration(opened.TTLSeconds)*time.Second); err != nil {
 		m.closeSession(o.SessionID)
 		h.log.Error("Sandbox could not be noted", "err", err)
@@ -86,12 +117,15 @@ func (m *machine) closeSession(id string) {
 	}
 }
 
-// newest is the machine that connected last, or nil.
-func (h *Hub) newest() computer {
+// newest is the user's machine that connected last, or nil.
+func (h *Hub) newest(user string) computer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var newest computer
 	for _, m := range h.machines {
+		if m.user() != user {
+			continue
+		}
 		if newest == nil || m.joined().After(newest.joined()) {
 			newest = m
 		}
@@ -99,16 +133,20 @@ func (h *Hub) newest() computer {
 	return newest
 }
 
-func (h *Hub) lookup(id string) computer {
+// lookup is the user's connected machine with that id, or nil.
+func (h *Hub) lookup(user, id string) computer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.machines[id]
+	if m := h.machines[id]; m != nil && m.user() == user {
+		return m
+	}
+	return nil
 }
 
 // SetTTL moves the end of a sandbox, there and here. The error is a
 // *wire.Error.
 func (h *Hub) SetTTL(ctx context.Context, b store.Sandbox, ttl time.Duration) error {
-	if _, err := h.Call(ctx, b.Machine, wire.TypeSessionTTL, &wire.SessionTTL{SessionID: b.ID, TTLSeconds: int(ttl / time.Second)}); err != nil {
+	if _, err := h.Call(ctx, b, wire.TypeSessionTTL, &wire.SessionTTL{SessionID: b.ID, TTLSeconds: int(ttl / time.Second)}); err != nil {
 		h.gone(ctx, b, err)
 		return err
 	}
@@ -123,7 +161,7 @@ func (h *Hub) gone(ctx context.Context, b store.Sandbox, err error) {
 	if wire.CodeOf(err) != wire.CodeSessionNotOpen {
 		return
 	}
-	if m := h.lookup(b.Machine); m != nil {
+	if m := h.lookup(b.User, b.Machine); m != nil {
 		m.setSession(b.ID, false)
 	}
 	if err := h.store.EndSandbox(ctx, b.ID, err.Error()); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -137,14 +175,14 @@ func (h *Hub) End(ctx context.Context, b store.Sandbox, reason string) error {
 	if err := h.store.EndSandbox(ctx, b.ID, reason); err != nil {
 		return err
 	}
-	m := h.lookup(b.Machine)
+	m := h.lookup(b.User, b.Machine)
 	if m == nil {
 		return nil
 	}
 	m.setSession(b.ID, false)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := h.Call(ctx, b.Machine, wire.TypeSessionClose, &wire.SessionRef{SessionID: b.ID}); err != nil && wire.CodeOf(err) != wire.CodeSessionNotOpen {
+	if _, err := h.Call(ctx, b, wire.TypeSessionClose, &wire.SessionRef{SessionID: b.ID}); err != nil && wire.CodeOf(err) != wire.CodeSessionNotOpen {
 		h.log.Info("Session could not be closed now", "machine", b.Machine, "session", b.ID, "err", err)
 	}
 	return nil
@@ -164,4 +202,4 @@ func (h *Hub) sessionEnded(ctx context.Context, machine string, p *wire.SessionE
 // backend is what the faces see of a hub.
 type backend struct{ *Hub }
 
-func (b backend) Online(machine string) bool { return b.lookup(machine) != nil }
+func (b backend) Online(s store.Sandbox) bool { return b.lookup(s.User, s.Machine) != nil }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"localpc/tunnel/hub/e2b"
+	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
 
@@ -45,14 +46,12 @@ type frame struct {
 	size int
 }
 
-// Do sends one request to a machine. When ctx ends before the reply has come
+// Do sends one request to a sandbox's machine, if that is still its user's. When ctx ends before the reply has come
 // whole, the request is cancelled there. The error is a *wire.Error:
 // CodeOffline when the machine is not connected, CodeInvalid when the payload
 // may not be sent.
-func (h *Hub) Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (Stream, error) {
-	h.mu.Lock()
-	m := h.machines[machine]
-	h.mu.Unlock()
+func (h *Hub) Do(ctx context.Context, b store.Sandbox, t wire.Type, p wire.Payload) (Stream, error) {
+	m := h.lookup(b.User, b.Machine)
 	if m == nil {
 		return nil, offline()
 	}
@@ -64,8 +63,8 @@ func offline() *wire.Error {
 }
 
 // Call sends a request whose reply is one frame, and waits for it.
-func (h *Hub) Call(ctx context.Context, machine string, t wire.Type, p wire.Payload) (wire.Message, error) {
-	s, err := h.Do(ctx, machine, t, p)
+func (h *Hub) Call(ctx context.Context, b store.Sandbox, t wire.Type, p wire.Payload) (wire.Message, error) {
+	s, err := h.Do(ctx, b, t, p)
 	if err != nil {
 		return wire.Message{}, err
 	}

@@ -34,7 +34,7 @@ func (c *cli) withStore(ctx context.Context, name string, do func(context.Contex
 }
 
 func (c *cli) keyAdd(ctx context.Context, s *store.Store, name string) error {
-	k, err := s.AddKey(ctx, name)
+	k, err := s.AddKey(ctx, store.Owner, name)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c *cli) keyAdd(ctx context.Context, s *store.Store, name string) error {
 }
 
 func (c *cli) keyList(ctx context.Context, s *store.Store, _ string) error {
-	keys, err := s.Keys(ctx)
+	keys, err := s.Keys(ctx, "")
 	if err != nil || c.json {
 		return c.list(keys, err)
 	}
@@ -61,7 +61,7 @@ func (c *cli) keyList(ctx context.Context, s *store.Store, _ string) error {
 }
 
 func (c *cli) keyRevoke(ctx context.Context, s *store.Store, id string) error {
-	if err := s.RevokeKey(ctx, id); errors.Is(err, store.ErrNotFound) {
+	if err := s.RevokeKey(ctx, "", id); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no key %s; localpc-hub key list shows them", shown(id))
 	} else if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *cli) machineAdd(ctx context.Context, s *store.Store, name string) error
 	if address == "" {
 		return errors.New("the hub's address is not known yet; start the hub first, or name it with --public-url URL")
 	}
-	token, err := s.AddPairingToken(ctx, name)
+	token, err := s.AddPairingToken(ctx, store.Owner, name)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *cli) machineAdd(ctx context.Context, s *store.Store, name string) error
 }
 
 func (c *cli) machineList(ctx context.Context, s *store.Store, _ string) error {
-	machines, err := s.Machines(ctx)
+	machines, err := s.Machines(ctx, "")
 	if err != nil || c.json {
 		return c.list(machines, err)
 	}
@@ -111,7 +111,7 @@ func (c *cli) machineList(ctx context.Context, s *store.Store, _ string) error {
 }
 
 func (c *cli) machineRevoke(ctx context.Context, s *store.Store, id string) error {
-	if err := s.RevokeMachine(ctx, id); errors.Is(err, store.ErrNotFound) {
+	if err := s.RevokeMachine(ctx, "", id); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no paired computer %s; localpc-hub machine list shows them", shown(id))
 	} else if err != nil {
 		return err

@@ -164,7 +164,7 @@ func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
 		PrincipalID: key.ID, PrincipalName: key.Name,
 		Agent: agent, Title: req.Metadata["title"], Folder: req.Metadata["folder"],
 		TTLSeconds: int(life / time.Second), Env: req.EnvVars, WaitMS: f.wait(c),
-	}, store.Sandbox{Principal: key.ID, Template: req.TemplateID, Metadata: req.Metadata})
+	}, store.Sandbox{User: key.User, Machine: req.Metadata["machine"], Principal: key.ID, Template: req.TemplateID, Metadata: req.Metadata})
 	if err != nil {
 		httpError(w, err)
 		return
@@ -183,7 +183,7 @@ func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
 // own gives a running sandbox that was opened with this key.
 func (f *Face) own(w http.ResponseWriter, r *http.Request, key store.Key) (store.Sandbox, bool) {
 	b, err := f.o.Store.Sandbox(r.Context(), r.PathValue("id"))
-	if err == nil && (b.Principal != key.ID || b.Ended) {
+	if err == nil && (b.User != key.User || b.Principal != key.ID || b.Ended) {
 		err = store.ErrNotFound
 	}
 	if err != nil {

@@ -28,16 +28,17 @@ const envdVersion = "0.4.0"
 // Backend is what the face needs of the hub. Errors are *wire.Error, except
 // where store.ErrNotFound is named.
 type Backend interface {
-	// Do sends one request to a machine; the end of ctx cancels it there.
-	Do(ctx context.Context, machine string, t wire.Type, p wire.Payload) (Stream, error)
-	// Open asks the person for a session.
+	// Do sends one request to a sandbox's machine; the end of ctx cancels it there.
+	Do(ctx context.Context, b store.Sandbox, t wire.Type, p wire.Payload) (Stream, error)
+	// Open asks for a session the person of b's user: on b.Machine (an id or a
+	// name), or the machine that connected last.
 	Open(ctx context.Context, o wire.SessionOpen, b store.Sandbox) (store.Sandbox, error)
 	// SetTTL moves a session's end to ttl from now.
 	SetTTL(ctx context.Context, b store.Sandbox, ttl time.Duration) error
 	// End ends a session; store.ErrNotFound when it was not running.
 	End(ctx context.Context, b store.Sandbox, reason string) error
-	// Online tells whether a machine is connected.
-	Online(machine string) bool
+	// Online tells whether a sandbox's machine is connected.
+	Online(b store.Sandbox) bool
 }
 
 // Stream is one request on its way. Recv ends with io.EOF after the terminal

@@ -40,7 +40,7 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r.Context())
 	req := &wire.FileRead{SessionID: c.sandbox.ID, Path: q.Get("path"), WaitMS: f.wait(c)}
 	ranged := parseRange(r.Header.Get("Range"), req)
-	s, err := f.o.Backend.Do(r.Context(), c.sandbox.Machine, wire.TypeFileRead, req)
+	s, err := f.o.Backend.Do(r.Context(), c.sandbox, wire.TypeFileRead, req)
 	if err != nil {
 		httpError(w, err)
 		return
@@ -222,7 +222,7 @@ func (f *Face) form(r *http.Request, q url.Values) ([]written, error) {
 // answer. The person is asked, if at all, when all of it is there.
 func (f *Face) write(r *http.Request, name string, body io.Reader) (written, error) {
 	c := callOf(r.Context())
-	s, err := f.o.Backend.Do(r.Context(), c.sandbox.Machine, wire.TypeFileWrite, &wire.FileWrite{SessionID: c.sandbox.ID, Path: name, WaitMS: f.wait(c)})
+	s, err := f.o.Backend.Do(r.Context(), c.sandbox, wire.TypeFileWrite, &wire.FileWrite{SessionID: c.sandbox.ID, Path: name, WaitMS: f.wait(c)})
 	if err != nil {
 		return written{}, err
 	}

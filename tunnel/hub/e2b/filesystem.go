@@ -25,7 +25,7 @@ func (f *Face) unary(ctx context.Context, t wire.Type, p wire.Payload) (wire.Pay
 	if err := rpcUser(ctx); err != nil {
 		return nil, err
 	}
-	s, err := f.o.Backend.Do(ctx, callOf(ctx).sandbox.Machine, t, p)
+	s, err := f.o.Backend.Do(ctx, callOf(ctx).sandbox, t, p)
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -90,7 +90,7 @@ func (d directories) ListDir(ctx context.Context, r *filesystem.ListDirRequest) 
 		return nil, err
 	}
 	c := callOf(ctx)
-	s, err := d.f.o.Backend.Do(ctx, c.sandbox.Machine, wire.TypeFileList,
+	s, err := d.f.o.Backend.Do(ctx, c.sandbox, wire.TypeFileList,
 		&wire.FileList{SessionID: c.sandbox.ID, Path: r.GetPath(), Depth: int(max(r.GetDepth(), 1)), WaitMS: d.f.wait(c)})
 	if err != nil {
 		return nil, rpcError(err)

@@ -41,7 +41,7 @@ type subscriber struct {
 func (f *Face) start(ctx context.Context, c *call, req *wire.ProcessStart, info *process.ProcessInfo) (*proc, *subscriber, error) {
 	life, cancel := context.WithCancelCause(f.ctx)
 	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	s, err := f.o.Backend.Do(life, c.sandbox.Machine, wire.TypeProcessStart, req)
+	s, err := f.o.Backend.Do(life, c.sandbox, wire.TypeProcessStart, req)
 	if err != nil {
 		detach()
 		cancel(nil)

@@ -77,7 +77,7 @@ func (p processes) SendSignal(ctx context.Context, r *process.SendSignalRequest)
 	if proc == nil || proc.hasEnded() {
 		return nil, noProcess(r.GetProcess())
 	}
-	s, err := p.f.o.Backend.Do(ctx, c.sandbox.Machine, wire.TypeProcessSignal, &wire.ProcessSignal{SessionID: c.sandbox.ID, PID: int(proc.info.Pid), Signal: signal})
+	s, err := p.f.o.Backend.Do(ctx, c.sandbox, wire.TypeProcessSignal, &wire.ProcessSignal{SessionID: c.sandbox.ID, PID: int(proc.info.Pid), Signal: signal})
 	if err != nil {
 		return nil, rpcError(err)
 	}

@@ -185,7 +185,7 @@ func (f *Face) health(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case b.Ended:
 		writeError(w, http.StatusBadGateway, "The sandbox is not running any more.")
-	case !f.o.Backend.Online(b.Machine):
+	case !f.o.Backend.Online(b):
 		writeError(w, http.StatusBadGateway, "The computer is not connected to the hub.")
 	default:
 		w.WriteHeader(http.StatusNoContent)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +16,7 @@ const Fresh = 90 * time.Second
 // Machine is one computer.
 type Machine struct {
 	ID       string    `json:"id"`
+	User     string    `json:"user"` // whose it is
 	Name     string    `json:"name"`
 	Platform string    `json:"platform"`
 	Arch     string    `json:"arch"`
@@ -31,19 +33,47 @@ type Machine struct {
 }
 
 // Connected notes a new connection of m and returns its epoch: higher than
-// that of any earlier one.
+// that of any earlier one. ErrTaken when the machine is another user's.
 func (s *Store) Connected(ctx context.Context, m Machine) (int64, error) {
 	now := ms(s.now())
 	var epoch int64
-	err := s.db.QueryRowContext(ctx, `INSERT INTO machines (id, user_id, name, platform, arch, software, epoch, online, last_seen, created)
-		VALUES (?, 'owner', ?, ?, ?, ?, 1, 1, ?, ?)
+	err := one(s.db.QueryRowContext(ctx, `INSERT INTO machines (id, user_id, name, platform, arch, software, epoch, online, last_seen, created)
+		VALUES (?, ?, ?, ?, ?, ?, 1, 1, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, platform = excluded.platform, arch = excluded.arch,
 			software = excluded.software, epoch = epoch + 1, online = 1, last_seen = excluded.last_seen
-		RETURNING epoch`, m.ID, m.Name, m.Platform, m.Arch, m.Software, now, now).Scan(&epoch)
-	if err != nil {
+			WHERE user_id = excluded.user_id
+		RETURNING epoch`, m.ID, m.User, m.Name, m.Platform, m.Arch, m.Software, now, now).Scan(&epoch))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return 0, ErrTaken
+	case err != nil:
 		return 0, fmt.Errorf("machine connected: %w", err)
 	}
 	return epoch, nil
+}
+
+// claim makes a machine the user's, who has just proved to hold it. ErrTaken
+// when another user's tokens or sign-ins for it still live. One that its user
+// has disconnected is free; what was open there ends with the change.
+func (s *Store) claim(ctx context.Context, tx *sql.Tx, user, machine, name string) error {
+	now := ms(s.now())
+	err := affected(tx.ExecContext(ctx, `INSERT INTO machines (id, user_id, name, created) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET name = iif(excluded.name = '', name, excluded.name) WHERE user_id = excluded.user_id`, machine, user, name, now))
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	var held int
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM tokens WHERE kind = 'machine' AND machine = ? AND revoked = 0)`, machine).Scan(&held); err != nil {
+		return fmt.Errorf("claim machine: %w", err)
+	}
+	if held != 0 {
+		return ErrTaken
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE sandboxes SET ended = ?, reason = 'the computer changed hands' WHERE machine = ? AND ended = 0`, now, machine); err != nil {
+		return fmt.Errorf("claim machine: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE machines SET user_id = ?, name = ?, record_seq = 0, record_hash = '', record_cut = 0 WHERE id = ?`, user, name, machine)
+	return err
 }
 
 // Seen notes a sign of life. A connection that is not the newest says nothing.
@@ -81,9 +111,10 @@ func (s *Store) ResetPresence(ctx context.Context) error {
 	return nil
 }
 
-// Machines lists every machine, by name.
-func (s *Store) Machines(ctx context.Context) ([]Machine, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, name, platform, arch, software, epoch, online, last_seen, record_seq, record_hash, record_cut FROM machines ORDER BY name, id`)
+// Machines lists a user's machines by name; "" is everybody's.
+func (s *Store) Machines(ctx context.Context, user string) ([]Machine, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, name, platform, arch, software, epoch, online, last_seen, record_seq, record_hash, record_cut
+		FROM machines WHERE ?1 IN ('', user_id) ORDER BY name, id`, user)
 	if err != nil {
 		return nil, fmt.Errorf("list machines: %w", err)
 	}
@@ -92,7 +123,7 @@ func (s *Store) Machines(ctx context.Context) ([]Machine, error) {
 	for rows.Next() {
 		var m Machine
 		var seen, cut int64
-		if err := rows.Scan(&m.ID, &m.Name, &m.Platform, &m.Arch, &m.Software, &m.Epoch, &m.Online, &seen, &m.RecordSeq, &m.RecordHash, &cut); err != nil {
+		if err := rows.Scan(&m.ID, &m.User, &m.Name, &m.Platform, &m.Arch, &m.Software, &m.Epoch, &m.Online, &seen, &m.RecordSeq, &m.RecordHash, &cut); err != nil {
 			return nil, fmt.Errorf("list machines: %w", err)
 		}
 		m.LastSeen, m.RecordCut = fromMS(seen), fromMS(cut)

@@ -15,6 +15,7 @@ const kept = 7 * 24 * time.Hour
 // the person.
 type Sandbox struct {
 	ID        string // also the id of the machine's session
+	User      string // whose: the key's and the machine's
 	Machine   string
 	Principal string // the key's id
 	Template  string
@@ -28,13 +29,13 @@ type Sandbox struct {
 	Ended bool
 }
 
-const sandboxColumns = `id, machine, principal, template, metadata, folder, mode, started, ends_at, ended`
+const sandboxColumns = `id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at, ended`
 
 func (s *Store) scanSandbox(scan func(...any) error) (Sandbox, error) {
 	var b Sandbox
 	var metadata string
 	var started, ends, ended int64
-	if err := scan(&b.ID, &b.Machine, &b.Principal, &b.Template, &metadata, &b.Folder, &b.Mode, &started, &ends, &ended); err != nil {
+	if err := scan(&b.ID, &b.User, &b.Machine, &b.Principal, &b.Template, &metadata, &b.Folder, &b.Mode, &started, &ends, &ended); err != nil {
 		return Sandbox{}, one(err)
 	}
 	if err := json.Unmarshal([]byte(metadata), &b.Metadata); err != nil {
@@ -46,7 +47,8 @@ func (s *Store) scanSandbox(scan func(...any) error) (Sandbox, error) {
 }
 
 // AddSandbox notes a sandbox that the person agreed to just now, and forgets
-// those that ended long ago. It returns b with the times filled in.
+// those that ended long ago. It returns b with the times filled in. ErrNotFound
+// when the machine is not (any more) b's user's.
 func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (Sandbox, error) {
 	if b.Metadata == nil {
 		b.Metadata = map[string]string{}
@@ -57,8 +59,9 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (S
 	}
 	b.Started = fromMS(ms(s.now()))
 	b.EndsAt = fromMS(ms(s.steady().Add(ttl)))
-	if _, err := s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, machine, principal, template, metadata, folder, mode, started, ends_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		b.ID, b.Machine, b.Principal, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt)); err != nil {
+	if err := affected(s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at)
+		SELECT ?, user_id, id, ?, ?, ?, ?, ?, ?, ? FROM machines WHERE id = ? AND user_id = ?`,
+		b.ID, b.Principal, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt), b.Machine, b.User)); err != nil {
 		return Sandbox{}, fmt.Errorf("add sandbox: %w", err)
 	}
 	if _, err := s.db.ExecContext(ctx, `DELETE FROM sandboxes WHERE ends_at < ?1 OR ended > 0 AND ended < ?1`, ms(s.steady().Add(-kept))); err != nil {

@@ -28,6 +28,12 @@ var migrations embed.FS
 // ErrNotFound means that there is no such row, or that it is revoked or ended.
 var ErrNotFound = errors.New("not found")
 
+// ErrTaken means that a machine is another user's.
+var ErrTaken = errors.New("the computer belongs to another person of this hub")
+
+// Owner is the id of the user that every hub has from its beginning.
+const Owner = "owner"
+
 const (
 	dbName     = "hub.db"
 	secretName = "hub.secret"

@@ -34,7 +34,7 @@ func TestOpenAtOnce(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			if _, err := s.AddKey(context.Background(), "Test"); err != nil {
+			if _, err := s.AddKey(context.Background(), Owner, "Test"); err != nil {
 				t.Error(err)
 			}
 			secrets <- string(s.Secret())
@@ -48,7 +48,7 @@ func TestOpenAtOnce(t *testing.T) {
 			t.Error("two openers have different secrets")
 		}
 	}
-	if keys, err := open(t, dir).Keys(t.Context()); err != nil || len(keys) != 8 {
+	if keys, err := open(t, dir).Keys(t.Context(), ""); err != nil || len(keys) != 8 {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -93,14 +93,14 @@ func TestTokens(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
 	s.now = func() time.Time { return now }
-	k, err := s.AddKey(ctx, " Test ")
+	k, err := s.AddKey(ctx, Owner, " Test ")
 	if err != nil || k.Name != "Test" || !strings.HasPrefix(k.Secret, k.Prefix) {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	if found, err := s.FindKey(ctx, k.Secret); err != nil || found.ID != k.ID {
 		t.Errorf("find: %+v, %v", found, err)
 	}
-	token, err := s.AddMachineToken(ctx, "m1", "Mac-1", false)
+	token, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,50 +108,50 @@ func TestTokens(t *testing.T) {
 	if _, err := s.FindKey(ctx, token); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a token as a key: %v", err)
 	}
-	if _, _, err := s.FindMachineToken(ctx, k.Secret); !errors.Is(err, ErrNotFound) {
+	if _, err := s.FindMachineToken(ctx, k.Secret); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a key as a token: %v", err)
 	}
-	again, err := s.AddMachineToken(ctx, "m1", "Mac-1", false)
+	again, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.FindMachineToken(ctx, token); !errors.Is(err, ErrNotFound) {
+	if _, err := s.FindMachineToken(ctx, token); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an earlier token: %v", err)
 	}
-	if m, _, err := s.FindMachineToken(ctx, again); err != nil || m != "m1" {
+	if m, err := s.FindMachineToken(ctx, again); err != nil || m.Machine != "m1" {
 		t.Errorf("the new token: %q, %v", m, err)
 	}
 	// A pairing token is good for a day.
-	pair, err := s.AddPairingToken(ctx, "Laptop")
+	pair, err := s.AddPairingToken(ctx, Owner, "Laptop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, id, err := s.FindMachineToken(ctx, pair)
+	found, err := s.FindMachineToken(ctx, pair)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(25 * time.Hour)
-	if _, _, err := s.FindMachineToken(ctx, pair); !errors.Is(err, ErrNotFound) {
+	if _, err := s.FindMachineToken(ctx, pair); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a pairing token, a day later: %v", err)
 	}
 	now = now.Add(-25 * time.Hour)
-	if err := s.Bind(ctx, id, "m1"); err != nil {
+	if err := s.Bind(ctx, found.ID, "m1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Bind(ctx, id, "m2"); !errors.Is(err, ErrNotFound) {
+	if err := s.Bind(ctx, found.ID, "m2"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("bound twice: %v", err)
 	}
-	if _, _, err := s.FindMachineToken(ctx, again); !errors.Is(err, ErrNotFound) {
+	if _, err := s.FindMachineToken(ctx, again); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the token before the pairing: %v", err)
 	}
 	now = now.Add(1000 * time.Hour)
-	if m, _, err := s.FindMachineToken(ctx, pair); err != nil || m != "m1" {
+	if m, err := s.FindMachineToken(ctx, pair); err != nil || m.Machine != "m1" {
 		t.Errorf("bound, much later: %q, %v", m, err)
 	}
-	if err := s.RevokeMachine(ctx, "m1"); err != nil {
+	if err := s.RevokeMachine(ctx, Owner, "m1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RevokeMachine(ctx, "m1"); !errors.Is(err, ErrNotFound) {
+	if err := s.RevokeMachine(ctx, Owner, "m1"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("revoked twice: %v", err)
 	}
 }
@@ -163,17 +163,17 @@ func TestPresence(t *testing.T) {
 	s.now = func() time.Time { return now }
 	online := func() bool {
 		t.Helper()
-		m, err := s.Machines(ctx)
+		m, err := s.Machines(ctx, Owner)
 		if err != nil || len(m) != 1 {
 			t.Fatal(m, err)
 		}
 		return m[0].Online
 	}
-	first, err := s.Connected(ctx, Machine{ID: "m1", Name: "Mac-1"})
+	first, err := s.Connected(ctx, Machine{ID: "m1", User: Owner, Name: "Mac-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.Connected(ctx, Machine{ID: "m1", Name: "Mac-1"})
+	second, err := s.Connected(ctx, Machine{ID: "m1", User: Owner, Name: "Mac-1"})
 	if err != nil || second <= first {
 		t.Fatalf("epochs %d, %d, %v", first, second, err)
 	}
@@ -199,10 +199,10 @@ func TestSandboxesAreForgotten(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
 	s.steady = func() time.Time { return now }
-	if _, err := s.Connected(ctx, Machine{ID: "m1"}); err != nil {
+	if _, err := s.Connected(ctx, Machine{ID: "m1", User: Owner}); err != nil {
 		t.Fatal(err)
 	}
-	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", Machine: "m1", Principal: "k1"}, time.Minute)
+	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: Owner, Machine: "m1", Principal: "k1"}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestSandboxesAreForgotten(t *testing.T) {
 		t.Errorf("ended after its time: %v", err)
 	}
 	now = now.Add(2 * kept)
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", Machine: "m1", Principal: "k1"}, time.Minute); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", User: Owner, Machine: "m1", Principal: "k1"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Sandbox(ctx, old.ID); !errors.Is(err, ErrNotFound) {
@@ -236,7 +236,7 @@ func TestPassingTokens(t *testing.T) {
 	defer s.Close()
 	mint := func(passing bool) string {
 		t.Helper()
-		token, err := s.AddMachineToken(ctx, "m1", "Mac-1", passing)
+		token, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", passing)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestPassingTokens(t *testing.T) {
 	good := func(want bool, tokens ...string) {
 		t.Helper()
 		for i, token := range tokens {
-			if _, _, err := s.FindMachineToken(ctx, token); (err == nil) != want {
+			if _, err := s.FindMachineToken(ctx, token); (err == nil) != want {
 				t.Errorf("token %d: %v", i, err)
 			}
 		}
@@ -259,7 +259,7 @@ func TestPassingTokens(t *testing.T) {
 	good(true, next)
 	good(false, kept, second)
 	last := mint(true)
-	if err := s.RevokeMachine(ctx, "m1"); err != nil {
+	if err := s.RevokeMachine(ctx, Owner, "m1"); err != nil {
 		t.Fatal(err)
 	}
 	good(false, next, last)
@@ -273,12 +273,12 @@ func TestSandboxesKeepTheirTimeWhenTheClockIsSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.AddMachineToken(ctx, "m1", "Mac-1", false); err != nil {
+	if _, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", false); err != nil {
 		t.Fatal(err)
 	}
 	even := time.Now()
 	s.steady = func() time.Time { return even }
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", Machine: "m1", Principal: "k1"}, time.Hour); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", User: Owner, Machine: "m1", Principal: "k1"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for _, jump := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {

@@ -26,6 +26,7 @@ const MaxName = 240
 // Key is what a program proves itself with.
 type Key struct {
 	ID       string    `json:"id"`
+	User     string    `json:"user"` // whose it is
 	Name     string    `json:"name"`
 	Prefix   string    `json:"prefix"` // the first characters, for display
 	Created  time.Time `json:"created"`
@@ -64,24 +65,26 @@ func CheckName(name string) error {
 	return nil
 }
 
-// AddKey makes a key. Its secret is in the result and nowhere else.
-func (s *Store) AddKey(ctx context.Context, name string) (Key, error) {
+// AddKey makes a key of a user's. Its secret is in the result and nowhere else.
+func (s *Store) AddKey(ctx context.Context, user, name string) (Key, error) {
 	if err := CheckName(name); err != nil {
 		return Key{}, err
 	}
-	k := Key{ID: newID("k"), Name: strings.TrimSpace(name), Secret: newSecret(KeyPrefix, 20), Created: s.now().Truncate(time.Millisecond)}
+	k := Key{ID: newID("k"), User: user, Name: strings.TrimSpace(name), Secret: newSecret(KeyPrefix, 20), Created: s.now().Truncate(time.Millisecond)}
 	k.Prefix = k.Secret[:len(KeyPrefix)+4]
-	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, 'owner', 'key', ?, ?, ?, ?)`,
-		k.ID, hash(k.Secret), k.Prefix, k.Name, ms(k.Created))
+	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, ?, 'key', ?, ?, ?, ?)`,
+		k.ID, user, hash(k.Secret), k.Prefix, k.Name, ms(k.Created))
 	if err != nil {
 		return Key{}, fmt.Errorf("add key: %w", err)
 	}
 	return k, nil
 }
 
-// Keys lists the keys that are not revoked, oldest first.
-func (s *Store) Keys(ctx context.Context) ([]Key, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, name, prefix, created, last_used FROM tokens WHERE kind = 'key' AND revoked = 0 ORDER BY created, id`)
+// Keys lists a user's keys that are not revoked, oldest first; "" is
+// everybody's.
+func (s *Store) Keys(ctx context.Context, user string) ([]Key, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, name, prefix, created, last_used FROM tokens
+		WHERE kind = 'key' AND revoked = 0 AND ?1 IN ('', user_id) ORDER BY created, id`, user)
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
@@ -90,7 +93,7 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	for rows.Next() {
 		var k Key
 		var created, used int64
-		if err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &created, &used); err != nil {
+		if err := rows.Scan(&k.ID, &k.User, &k.Name, &k.Prefix, &created, &used); err != nil {
 			return nil, fmt.Errorf("list keys: %w", err)
 		}
 		k.Created, k.LastUsed = fromMS(created), fromMS(used)
@@ -99,16 +102,16 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return keys, rows.Err()
 }
 
-// RevokeKey ends a key for good, and what it opened with it. ErrNotFound when
-// there is none.
-func (s *Store) RevokeKey(ctx context.Context, id string) error {
+// RevokeKey ends a user's key for good, and what it opened with it; "" is
+// anybody's. ErrNotFound when there is none.
+func (s *Store) RevokeKey(ctx context.Context, user, id string) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("revoke key: %w", err)
 	}
 	defer tx.Rollback()
 	now := ms(s.now())
-	if err := affected(tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'key' AND id = ? AND revoked = 0`, now, id)); err != nil {
+	if err := affected(tx.ExecContext(ctx, `UPDATE tokens SET revoked = ?1 WHERE kind = 'key' AND id = ?2 AND revoked = 0 AND ?3 IN ('', user_id)`, now, id, user)); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE sandboxes SET ended = ?, reason = 'its key was revoked' WHERE principal = ? AND ended = 0`, now, id); err != nil {
@@ -123,8 +126,8 @@ func (s *Store) FindKey(ctx context.Context, secret string) (Key, error) {
 	var stored []byte
 	var created, used int64
 	h := hash(secret)
-	err := s.db.QueryRowContext(ctx, `SELECT id, name, prefix, hash, created, last_used FROM tokens WHERE kind = 'key' AND hash = ? AND revoked = 0`, h).
-		Scan(&k.ID, &k.Name, &k.Prefix, &stored, &created, &used)
+	err := s.db.QueryRowContext(ctx, `SELECT id, user_id, name, prefix, hash, created, last_used FROM tokens WHERE kind = 'key' AND hash = ? AND revoked = 0`, h).
+		Scan(&k.ID, &k.User, &k.Name, &k.Prefix, &stored, &created, &used)
 	if err != nil {
 		return Key{}, one(err)
 	}
@@ -149,10 +152,11 @@ func (s *Store) touch(ctx context.Context, id string, last time.Time) error {
 // named so, since names have no newline.
 const passingName = "\n"
 
-// AddMachineToken makes the token of a machine and revokes its earlier ones.
+// AddMachineToken makes the token of a user's machine and revokes its earlier
+// ones. ErrTaken when the machine is another user's.
 // One that is kept in memory only (passing) revokes only its like: the token
 // in the machine's keychain, which could not be read, stays good.
-func (s *Store) AddMachineToken(ctx context.Context, machine, name string, passing bool) (string, error) {
+func (s *Store) AddMachineToken(ctx context.Context, user, machine, name string, passing bool) (string, error) {
 	secret := newSecret(MachinePrefix, 32)
 	now := ms(s.now())
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -164,14 +168,16 @@ func (s *Store) AddMachineToken(ctx context.Context, machine, name string, passi
 	if passing {
 		tokenName = passingName
 	}
+	if err := s.claim(ctx, tx, user, machine, name); err != nil {
+		return "", err
+	}
 	for _, q := range []struct {
 		sql  string
 		args []any
 	}{
-		{`INSERT INTO machines (id, user_id, name, created) VALUES (?, 'owner', ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name`, []any{machine, name, now}},
 		{`UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0 AND (? OR name = ?)`, []any{now, machine, !passing, passingName}},
-		{`INSERT INTO tokens (id, user_id, kind, hash, prefix, name, machine, created) VALUES (?, 'owner', 'machine', ?, ?, ?, ?, ?)`,
-			[]any{newID("m"), hash(secret), secret[:len(MachinePrefix)+4], tokenName, machine, now}},
+		{`INSERT INTO tokens (id, user_id, kind, hash, prefix, name, machine, created) VALUES (?, ?, 'machine', ?, ?, ?, ?, ?)`,
+			[]any{newID("m"), user, hash(secret), secret[:len(MachinePrefix)+4], tokenName, machine, now}},
 	} {
 		if _, err := tx.ExecContext(ctx, q.sql, q.args...); err != nil {
 			return "", fmt.Errorf("machine token: %w", err)
@@ -186,15 +192,15 @@ func (s *Store) AddMachineToken(ctx context.Context, machine, name string, passi
 // pairFor is how long a token that no machine has come with yet is good.
 const pairFor = 24 * time.Hour
 
-// AddPairingToken makes a token for a computer that is not known yet: the
-// first that comes with it keeps it.
-func (s *Store) AddPairingToken(ctx context.Context, name string) (string, error) {
+// AddPairingToken makes a token for a computer of a user's that is not known
+// yet: the first that comes with it keeps it.
+func (s *Store) AddPairingToken(ctx context.Context, user, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
 	secret := newSecret(MachinePrefix, 32)
-	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, 'owner', 'machine', ?, ?, ?, ?)`,
-		newID("m"), hash(secret), secret[:len(MachinePrefix)+4], name, ms(s.now()))
+	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, ?, 'machine', ?, ?, ?, ?)`,
+		newID("m"), user, hash(secret), secret[:len(MachinePrefix)+4], name, ms(s.now()))
 	if err != nil {
 		return "", fmt.Errorf("pairing token: %w", err)
 	}
@@ -202,42 +208,58 @@ func (s *Store) AddPairingToken(ctx context.Context, name string) (string, error
 }
 
 // Bind gives a pairing token to the machine that came with it, and revokes the
-// machine's earlier ones. ErrNotFound when another has come first.
+// machine's earlier ones. ErrNotFound when another has come first, ErrTaken
+// when the machine is another user's.
 func (s *Store) Bind(ctx context.Context, token, machine string) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("bind token: %w", err)
 	}
 	defer tx.Rollback()
+	var user string
+	if err := tx.QueryRowContext(ctx, `SELECT user_id FROM tokens WHERE id = ? AND machine = '' AND revoked = 0`, token).Scan(&user); err != nil {
+		return one(err)
+	}
+	if err := s.claim(ctx, tx, user, machine, ""); err != nil {
+		return err
+	}
 	if _, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, ms(s.now()), machine); err != nil {
 		return fmt.Errorf("bind token: %w", err)
 	}
-	if err := affected(tx.ExecContext(ctx, `UPDATE tokens SET machine = ? WHERE id = ? AND machine = '' AND revoked = 0`, machine, token)); err != nil {
-		return err
+	if _, err := tx.ExecContext(ctx, `UPDATE tokens SET machine = ? WHERE id = ?`, machine, token); err != nil {
+		return fmt.Errorf("bind token: %w", err)
 	}
 	return tx.Commit()
 }
 
-// RevokeMachine revokes every token of a machine. ErrNotFound when it has none.
-func (s *Store) RevokeMachine(ctx context.Context, machine string) error {
-	return affected(s.db.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = ? AND revoked = 0`, ms(s.now()), machine))
+// RevokeMachine revokes every token of a user's machine; "" is anybody's.
+// ErrNotFound when it has none.
+func (s *Store) RevokeMachine(ctx context.Context, user, machine string) error {
+	return affected(s.db.ExecContext(ctx, `UPDATE tokens SET revoked = ?1 WHERE kind = 'machine' AND machine = ?2 AND revoked = 0 AND ?3 IN ('', user_id)`, ms(s.now()), machine, user))
 }
 
-// FindMachineToken gives the machine of a live token, "" for a pairing token,
-// and the token's id.
-func (s *Store) FindMachineToken(ctx context.Context, secret string) (machine, token string, err error) {
+// MachineToken is a live token of a machine.
+type MachineToken struct {
+	ID, User string
+	Machine  string // "" for a pairing token that no machine has come with yet
+}
+
+// FindMachineToken gives the live token of a secret. ErrNotFound when there is
+// none.
+func (s *Store) FindMachineToken(ctx context.Context, secret string) (MachineToken, error) {
+	var t MachineToken
 	var stored []byte
 	var used int64
 	h := hash(secret)
-	err = s.db.QueryRowContext(ctx, `SELECT id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0 AND (machine <> '' OR created > ?)`, h, ms(s.now().Add(-pairFor))).
-		Scan(&token, &machine, &stored, &used)
+	err := s.db.QueryRowContext(ctx, `SELECT id, user_id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0 AND (machine <> '' OR created > ?)`, h, ms(s.now().Add(-pairFor))).
+		Scan(&t.ID, &t.User, &t.Machine, &stored, &used)
 	if err != nil {
-		return "", "", one(err)
+		return MachineToken{}, one(err)
 	}
 	if subtle.ConstantTimeCompare(stored, h) != 1 {
-		return "", "", ErrNotFound
+		return MachineToken{}, ErrNotFound
 	}
-	return machine, token, s.touch(ctx, token, fromMS(used))
+	return t, s.touch(ctx, t.ID, fromMS(used))
 }
 
 // TokenLive tells whether a token is still good.

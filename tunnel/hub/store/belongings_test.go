@@ -1,0 +1,114 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// people makes two users besides the owner.
+func people(t *testing.T, s *Store) (ann, bob string) {
+	t.Helper()
+	for _, id := range []string{"ann", "bob"} {
+		if _, err := s.db.Exec(`INSERT INTO users (id, name, created) VALUES (?, ?, 0)`, id, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "ann", "bob"
+}
+
+func TestEachUserHasTheirOwn(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	ann, bob := people(t, s)
+	ka, err := s.AddKey(ctx, ann, "Ann's")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AddKey(ctx, bob, "Bob's"); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := s.Keys(ctx, ann); err != nil || len(keys) != 1 || keys[0].ID != ka.ID || keys[0].User != ann {
+		t.Errorf("Ann's keys: %+v, %v", keys, err)
+	}
+	if keys, err := s.Keys(ctx, ""); err != nil || len(keys) != 2 {
+		t.Errorf("everybody's keys: %+v, %v", keys, err)
+	}
+	if err := s.RevokeKey(ctx, bob, ka.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Bob revokes Ann's key: %v", err)
+	}
+	if k, err := s.FindKey(ctx, ka.Secret); err != nil || k.User != ann {
+		t.Errorf("Ann's key: %+v, %v", k, err)
+	}
+	if err := s.RevokeKey(ctx, ann, ka.ID); err != nil {
+		t.Errorf("Ann revokes her key: %v", err)
+	}
+	if _, err := s.AddMachineToken(ctx, ann, "m1", "Ann's PC", false); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Machines(ctx, bob); err != nil || len(list) != 0 {
+		t.Errorf("Bob sees %+v, %v", list, err)
+	}
+	if err := s.RevokeMachine(ctx, bob, "m1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Bob revokes Ann's computer: %v", err)
+	}
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: bob, Machine: "m1", Principal: "k"}, time.Hour); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Bob's sandbox on Ann's computer: %v", err)
+	}
+}
+
+// A computer is taken over by nobody while its user holds it, and by anybody
+// who can prove to have it once they let it go; then what was open there ends.
+func TestAComputerChangesHands(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	ann, bob := people(t, s)
+	if _, err := s.AddMachineToken(ctx, ann, "m1", "PC", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RecordHead(ctx, "m1", 5, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: ann, Machine: "m1", Principal: "k"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := s.AddPairingToken(ctx, bob, "Mine now")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := s.FindMachineToken(ctx, pair)
+	if err != nil || token.User != bob || token.Machine != "" {
+		t.Fatalf("%+v, %v", token, err)
+	}
+	if err := s.Bind(ctx, token.ID, "m1"); !errors.Is(err, ErrTaken) {
+		t.Errorf("Bob pairs Ann's computer: %v", err)
+	}
+	if _, err := s.AddMachineToken(ctx, bob, "m1", "PC", false); !errors.Is(err, ErrTaken) {
+		t.Errorf("Bob's token for Ann's computer: %v", err)
+	}
+	if _, err := s.Connected(ctx, Machine{ID: "m1", User: bob}); !errors.Is(err, ErrTaken) {
+		t.Errorf("Ann's computer connects as Bob's: %v", err)
+	}
+	if b, err := s.Sandbox(ctx, "i1"); err != nil || b.Ended || b.User != ann {
+		t.Errorf("Ann's sandbox after that: %+v, %v", b, err)
+	}
+	if err := s.RevokeMachine(ctx, ann, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bind(ctx, token.ID, "m1"); err != nil {
+		t.Fatalf("Bob pairs it after Ann let it go: %v", err)
+	}
+	if b, err := s.Sandbox(ctx, "i1"); err != nil || !b.Ended {
+		t.Errorf("Ann's sandbox on what is Bob's now: %+v, %v", b, err)
+	}
+	if _, err := s.Connected(ctx, Machine{ID: "m1", User: bob}); err != nil {
+		t.Error(err)
+	}
+	// Its record starts anew: the hub kept Ann's word about hers.
+	if follows, err := s.RecordHead(ctx, "m1", 1, "y"); err != nil || !follows {
+		t.Errorf("record: %v, %v", follows, err)
+	}
+	if list, err := s.Machines(ctx, ann); err != nil || len(list) != 0 {
+		t.Errorf("Ann still sees %+v, %v", list, err)
+	}
+}
