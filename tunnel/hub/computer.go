@@ -13,8 +13,8 @@ import (
 // the newest one of each. Errors are *wire.Error.
 type computer interface {
 	machineID() string
-	// user is whose it is, as its token proved.
-	user() string
+	// proven is what it connected with, so whose it is.
+	proven() proof
 	// joined is when the connection began.
 	joined() time.Time
 	// open asks for a session; ctx ends at the caller's patience.
@@ -33,6 +33,9 @@ type computer interface {
 	// because its tokens ended.
 	replaced()
 	revoked()
+	// drain ends the connection because the hub is being stopped, unless
+	// requests are under way there.
+	drain()
 }
 
 var _ computer = (*machine)(nil)

@@ -50,6 +50,9 @@ type Hub struct {
 	e2b     *e2b.Face
 	hosts   []string // names that Host may have besides localhost
 	handler http.Handler
+	access  func(ctx context.Context, bearer string) (store.Access, error)
+	unlock  func() // lets go of the data
+	watched func() // waits for the watch for changes by other processes
 
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
@@ -97,20 +100,33 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if len(h.o.Name) > wire.MaxText {
 		return nil, fmt.Errorf("the hub's name has %d bytes, at most %d are allowed", len(h.o.Name), wire.MaxText)
 	}
-	st, err := store.Open(ctx, o.Data)
+	unlock, err := store.Lock(o.Data)
 	if err != nil {
 		return nil, err
 	}
+	st, err := store.Open(ctx, o.Data)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	h.store, h.unlock = st, unlock
+	h.ctx, h.cancel = context.WithCancel(ctx)
 	err = st.ResetPresence(ctx)
 	if err == nil && o.PublicURL != "" {
 		err = st.SetAddress(ctx, strings.TrimSuffix(o.PublicURL, "/"))
 	}
+	if err == nil {
+		h.watched, err = st.Pokes(h.ctx, o.Log, h.recheckAll)
+	}
 	if err != nil {
+		h.cancel()
 		st.Close()
+		unlock()
 		return nil, err
 	}
-	h.store = st
-	h.ctx, h.cancel = context.WithCancel(ctx)
+	h.access = func(ctx context.Context, bearer string) (store.Access, error) {
+		return st.FindAccess(ctx, st.Steady(), bearer)
+	}
 	h.e2b = e2b.New(h.ctx, e2b.Options{Backend: backend{h}, Store: st, Wait: o.Wait, Log: o.Log})
 	h.handler = h.doors(h.routes())
 	return h, nil
@@ -140,7 +156,21 @@ func (h *Hub) Close() error {
 	h.cancel()
 	h.wg.Wait()
 	h.e2b.Close()
+	h.watched()
+	defer h.unlock()
 	return h.store.Close()
+}
+
+// Drain readies the hub for its end: no computer is taken any more, and those
+// with nothing under way are sent off, to come back to the hub that follows.
+// The others stay until Close.
+func (h *Hub) Drain() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	for _, c := range h.connected() {
+		c.drain()
+	}
 }
 
 // enter counts one more connection, unless the hub is being closed.
@@ -192,7 +222,7 @@ func (h *Hub) machineToken(ctx context.Context, machineID, name string, passing 
 	if err := (&wire.SessionRef{SessionID: machineID}).Validate(); err != nil {
 		return "", fmt.Errorf("%q cannot be the id of a computer: %w", machineID, err)
 	}
-	token, err := h.store.AddMachineToken(ctx, store.Owner, machineID, name, passing)
+	token, err := h.store.AddMachineToken(ctx, store.OwnerID, machineID, name, passing)
 	if err != nil {
 		return "", err
 	}
@@ -223,7 +253,7 @@ func (h *Hub) disconnect(machineID string) {
 // MakeKey makes a key for a program of the owner's and returns its secret, which is kept
 // nowhere. The name is what the person sees as who asks.
 func (h *Hub) MakeKey(ctx context.Context, name string) (secret string, err error) {
-	k, err := h.store.AddKey(ctx, store.Owner, name)
+	k, err := h.store.AddKey(ctx, store.OwnerID, name)
 	return k.Secret, err
 }
 
@@ -236,13 +266,7 @@ func (h *Hub) RevokeKey(ctx context.Context, id string) error {
 	if err := h.store.RevokeKey(ctx, "", id); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	machines := make([]computer, 0, len(h.machines))
-	for _, m := range h.machines {
-		machines = append(machines, m)
-	}
-	h.mu.Unlock()
-	for _, m := range machines {
+	for _, m := range h.connected() {
 		m.reconcile(ctx)
 	}
 	return nil

@@ -22,6 +22,8 @@ const (
 	writeTimeout = 30 * time.Second
 	// farewell is how long a connection that the hub ends may take to say so.
 	farewell = 2 * time.Second
+	// scopeMachine is what a sign-in needs to connect a computer.
+	scopeMachine = "machine"
 )
 
 // machine is one connection of a computer. Its reader is the goroutine of the
@@ -30,10 +32,9 @@ type machine struct {
 	h     *Hub
 	ws    *websocket.Conn
 	id    string // the machine's
-	owner string // the user's whose it is
-	token string // the id of the token it came with
 	epoch int64
 	since time.Time
+	until expiry // of the reader's goroutine
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
 	// settling is held while a session and its sandbox are noted, and while the
@@ -44,6 +45,8 @@ type machine struct {
 	streams  map[string]*stream  // guarded by mu
 	sessions map[string]struct{} // open there, as far as is known; guarded by mu
 	gone     error               // why nothing is taken any more; guarded by mu
+	code     int                 // the close code that this end said; guarded by mu
+	proof    proof               // guarded by mu
 }
 
 var upgrader = websocket.Upgrader{
@@ -56,7 +59,10 @@ var upgrader = websocket.Upgrader{
 // serveMachine takes a computer's connection and keeps it until it ends.
 func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 	secret, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	token, err := h.store.FindMachineToken(r.Context(), secret)
+	proof, err := h.prove(r.Context(), secret)
+	if err == nil && !proof.may(scopeMachine) {
+		err = store.ErrNotFound
+	}
 	if err != nil {
 		h.refuse(w, err)
 		return
@@ -72,11 +78,11 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 	defer h.wg.Done()
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		h.log.Warn("Machine could not be accepted", "machine", token.Machine, "err", err)
+		h.log.Warn("Machine could not be accepted", "machine", proof.machine, "err", err)
 		return
 	}
 	defer ws.Close()
-	m := &machine{h: h, ws: ws, id: token.Machine, owner: token.User, token: token.ID, since: time.Now(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
+	m := &machine{h: h, ws: ws, id: proof.machine, proof: proof, since: time.Now(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
 	stop := context.AfterFunc(h.ctx, func() {
 		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
 	})
@@ -129,7 +135,8 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 		return nil, "", fmt.Errorf("machine speaks version %s", hello.Protocol)
 	}
 	if m.id == "" {
-		err := m.h.store.Bind(m.h.ctx, m.token, hello.MachineID)
+		proof := m.proven()
+		err := m.h.bind(m.h.ctx, &proof, hello.MachineID)
 		switch {
 		case errors.Is(err, store.ErrTaken):
 			m.sayClose(wire.CloseForbidden, "the computer belongs to another person of this hub")
@@ -139,6 +146,7 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 			return nil, "", err
 		}
 		m.id = hello.MachineID
+		m.setProof(proof)
 	}
 	if hello.MachineID != m.id {
 		m.sayClose(wire.CloseForbidden, "the token belongs to another computer")
@@ -173,6 +181,8 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	if old != nil {
 		old.replaced()
 	}
+	m.until.set(m.h, m.proven(), m.expired)
+	defer m.until.stop()
 	m.h.log.Info("Machine connected", "machine", m.id, "epoch", m.epoch)
 	m.head(ctx, hello.Record)
 	for _, id := range hello.Sessions {
@@ -276,7 +286,9 @@ func (m *machine) dispatch(ctx context.Context, msg wire.Message, size int) {
 		if err := m.h.store.Seen(ctx, m.id, m.epoch); err != nil {
 			m.h.log.Error("Presence could not be noted", "machine", m.id, "err", err)
 		}
-		m.recheck(ctx)
+		m.h.recheck(ctx, m)
+	case *wire.Authorize:
+		m.authorize(ctx, p.Token)
 	case *wire.SessionEnded:
 		m.setSession(p.SessionID, false)
 		m.h.sessionEnded(ctx, m.id, p)
@@ -288,29 +300,53 @@ func (m *machine) dispatch(ctx context.Context, msg wire.Message, size int) {
 	}
 }
 
-// recheck notices what another process has changed in the data: a token or a
-// key that localpc-hub revoked, sandboxes that ended by their time.
-func (m *machine) recheck(ctx context.Context) {
-	live, err := m.h.store.TokenLive(ctx, m.token)
-	if err != nil {
-		m.h.log.Error("Token could not be checked", "machine", m.id, "err", err)
-		return
-	}
-	if !live {
-		m.revoked()
-		return
-	}
-	m.reconcile(ctx)
-}
-
 func (m *machine) machineID() string { return m.id }
 
-func (m *machine) user() string { return m.owner }
+func (m *machine) proven() proof {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proof
+}
+
+func (m *machine) setProof(p proof) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.proof = p
+}
 
 func (m *machine) joined() time.Time { return m.since }
 
 func (m *machine) replaced() {
 	m.end(wire.CloseReplaced, wire.Errorf(wire.CodeLost, "A newer connection of the computer took over."))
+}
+
+// drain lets the machine go at once when nothing is under way there.
+func (m *machine) drain() {
+	m.mu.Lock()
+	busy := len(m.streams) > 0
+	m.mu.Unlock()
+	if !busy {
+		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
+	}
+}
+
+// authorize takes a newer token of the same sign-in, and puts off the end.
+func (m *machine) authorize(ctx context.Context, token string) {
+	p, err := m.h.prove(ctx, token)
+	switch {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		m.h.log.Error("Token could not be checked", "machine", m.id, "err", err)
+		m.end(wire.CloseInternal, wire.Errorf(wire.CodeLost, "The hub could not check the computer's sign-in."))
+	case err != nil || !p.same(m.proven()) || p.machine != m.id:
+		m.end(wire.CloseUnauthorized, wire.Errorf(wire.CodeLost, "The computer came with another sign-in."))
+	default:
+		m.setProof(p)
+		m.until.set(m.h, p, m.expired)
+	}
+}
+
+func (m *machine) expired() {
+	m.end(wire.CloseUnauthorized, wire.Errorf(wire.CodeLost, "The computer's sign-in was not renewed in time."))
 }
 
 func (m *machine) revoked() {
@@ -401,7 +437,7 @@ func (m *machine) end(code int, cause *wire.Error) {
 		m.mu.Unlock()
 		return
 	}
-	m.gone = cause
+	m.gone, m.code = cause, code
 	streams := m.streams
 	m.streams = map[string]*stream{}
 	_ = m.ws.SetReadDeadline(time.Now().Add(farewell))
@@ -476,7 +512,7 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	// Epochs and the registry rise in the same order.
 	h.enrolling.Lock()
 	defer h.enrolling.Unlock()
-	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.id, User: m.owner, Name: hello.DisplayName, Platform: hello.Platform, Arch: hello.Arch, Software: hello.Software})
+	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.id, User: m.proven().user, Name: hello.DisplayName, Platform: hello.Platform, Arch: hello.Arch, Software: hello.Software})
 	if err != nil {
 		return nil, err
 	}
@@ -487,7 +523,7 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	h.mu.Unlock()
 	// A revocation that came after the token was checked finds the machine in
 	// the registry, or is found here.
-	live, err := h.store.TokenLive(ctx, m.token)
+	live, err := h.live(ctx, m.proven())
 	if err != nil || !live {
 		m.revoked()
 	}

@@ -149,7 +149,7 @@ func TestPairingToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	token, err := s.AddPairingToken(t.Context(), store.Owner, "Laptop")
+	token, err := s.AddPairingToken(t.Context(), store.OwnerID, "Laptop")
 	if err != nil {
 		t.Fatal(err)
 	}

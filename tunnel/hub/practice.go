@@ -27,7 +27,7 @@ const practiceCount = "for n in {1..20}; do echo \"$n of 20: watch me, or stop m
 // stops the second command is part of it; any other error is one sentence for
 // the person.
 func (h *Hub) Practice(ctx context.Context, machineID string) error {
-	m := h.lookup(store.Owner, machineID)
+	m := h.lookup(store.OwnerID, machineID)
 	if m == nil {
 		return offline()
 	}

@@ -46,7 +46,7 @@ func (b *bench) token(t *testing.T, machine string) string {
 }
 
 // on is a sandbox of the owner's on that machine, as far as a request needs it.
-func on(machine string) store.Sandbox { return store.Sandbox{User: store.Owner, Machine: machine} }
+func on(machine string) store.Sandbox { return store.Sandbox{User: store.OwnerID, Machine: machine} }
 
 // raw is a machine's connection, by hand.
 type raw struct {

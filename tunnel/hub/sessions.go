@@ -76,7 +76,7 @@ func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b stor
 		}
 		return store.Sandbox{}, err
 	}
-	b.ID, b.User, b.Machine, b.Folder, b.Mode = o.SessionID, m.user(), m.machineID(), opened.Folder, opened.Mode
+	b.ID, b.User, b.Machine, b.Folder, b.Mode = o.SessionID, m.proven().user, m.machineID(), opened.Folder, opened.Mode
 	if b, err = m.note(ctx, b, time.Duration(opened.TTLSeconds)*time.Second); err != nil {
 		m.closeSession(o.SessionID)
 		h.log.Error("Sandbox could not be noted", "err", err)
@@ -123,7 +123,7 @@ func (h *Hub) newest(user string) computer {
 	defer h.mu.Unlock()
 	var newest computer
 	for _, m := range h.machines {
-		if m.user() != user {
+		if m.proven().user != user {
 			continue
 		}
 		if newest == nil || m.joined().After(newest.joined()) {
@@ -137,7 +137,7 @@ func (h *Hub) newest(user string) computer {
 func (h *Hub) lookup(user, id string) computer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if m := h.machines[id]; m != nil && m.user() == user {
+	if m := h.machines[id]; m != nil && m.proven().user == user {
 		return m
 	}
 	return nil

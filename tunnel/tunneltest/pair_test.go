@@ -154,12 +154,12 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	wait(tunnel.Online)
-	s, err := h.Do(t.Context(), store.Sandbox{User: store.Owner, Machine: "m1"}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "never"})
+	s, err := h.Do(t.Context(), store.Sandbox{User: store.OwnerID, Machine: "m1"}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "never"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := h.Call(t.Context(), store.Sandbox{User: store.Owner, Machine: "m1"}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "now"}); err != nil {
+	if _, err := h.Call(t.Context(), store.Sandbox{User: store.OwnerID, Machine: "m1"}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "now"}); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -175,7 +175,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("in the hub the request ended with %v", err)
 	}
 	wait(tunnel.Online)
-	if _, err := h.Call(t.Context(), store.Sandbox{User: store.Owner, Machine: "m1"}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "now"}); err != nil {
+	if _, err := h.Call(t.Context(), store.Sandbox{User: store.OwnerID, Machine: "m1"}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "now"}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestSlowReaders(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	var stalled []hub.Stream
 	for range 10 {
-		s, err := p.Hub.Do(t.Context(), store.Sandbox{User: store.Owner, Machine: p.MachineID}, wire.TypeFileRead, &wire.FileRead{SessionID: "s", Path: "p"})
+		s, err := p.Hub.Do(t.Context(), store.Sandbox{User: store.OwnerID, Machine: p.MachineID}, wire.TypeFileRead, &wire.FileRead{SessionID: "s", Path: "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 	began := time.Now()
 	for range 50 {
-		if _, err := p.Hub.Call(t.Context(), store.Sandbox{User: store.Owner, Machine: p.MachineID}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); err != nil {
+		if _, err := p.Hub.Call(t.Context(), store.Sandbox{User: store.OwnerID, Machine: p.MachineID}, wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,11 +30,15 @@ func (c *cli) withStore(ctx context.Context, name string, do func(context.Contex
 	if len(c.args) > 2 {
 		arg = c.args[2]
 	}
-	return errors.Join(do(ctx, s, arg), s.Close())
+	err = do(ctx, s, arg)
+	if err == nil {
+		err = s.Poke()
+	}
+	return errors.Join(err, s.Close())
 }
 
 func (c *cli) keyAdd(ctx context.Context, s *store.Store, name string) error {
-	k, err := s.AddKey(ctx, store.Owner, name)
+	k, err := s.AddKey(ctx, store.OwnerID, name)
 	if err != nil {
 		return err
 	}
@@ -66,7 +70,7 @@ func (c *cli) keyRevoke(ctx context.Context, s *store.Store, id string) error {
 	} else if err != nil {
 		return err
 	}
-	fmt.Fprintln(c.errs, "The key does not work any more. What was opened with it ends within half a minute.")
+	fmt.Fprintln(c.errs, "The key does not work any more. What was opened with it ends now.")
 	return nil
 }
 
@@ -81,7 +85,7 @@ func (c *cli) machineAdd(ctx context.Context, s *store.Store, name string) error
 	if address == "" {
 		return errors.New("the hub's address is not known yet; start the hub first, or name it with --public-url URL")
 	}
-	token, err := s.AddPairingToken(ctx, store.Owner, name)
+	token, err := s.AddPairingToken(ctx, store.OwnerID, name)
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (c *cli) machineRevoke(ctx context.Context, s *store.Store, id string) erro
 	} else if err != nil {
 		return err
 	}
-	fmt.Fprintln(c.errs, "The computer cannot connect any more. A running hub lets it go within half a minute.")
+	fmt.Fprintln(c.errs, "The computer cannot connect any more. A running hub lets it go now.")
 	return nil
 }
 

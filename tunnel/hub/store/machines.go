@@ -53,7 +53,7 @@ func (s *Store) Connected(ctx context.Context, m Machine) (int64, error) {
 }
 
 // claim makes a machine the user's, who has just proved to hold it. ErrTaken
-// when another user's tokens or sign-ins for it still live. One that its user
+// when it is another's, whose tokens or sign-ins for it still live. One that its user
 // has disconnected is free; what was open there ends with the change.
 func (s *Store) claim(ctx context.Context, tx *sql.Tx, user, machine, name string) error {
 	now := ms(s.now())
@@ -63,7 +63,8 @@ func (s *Store) claim(ctx context.Context, tx *sql.Tx, user, machine, name strin
 		return err
 	}
 	var held int
-	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM tokens WHERE kind = 'machine' AND machine = ? AND revoked = 0)`, machine).Scan(&held); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM tokens WHERE kind = 'machine' AND machine = ?1 AND revoked = 0)
+		OR EXISTS (SELECT 1 FROM signins WHERE machine = ?1 AND user_id <> ?2 AND revoked = 0)`, machine, user).Scan(&held); err != nil {
 		return fmt.Errorf("claim machine: %w", err)
 	}
 	if held != 0 {

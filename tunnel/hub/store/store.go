@@ -31,9 +31,6 @@ var ErrNotFound = errors.New("not found")
 // ErrTaken means that a machine is another user's.
 var ErrTaken = errors.New("the computer belongs to another person of this hub")
 
-// Owner is the id of the user that every hub has from its beginning.
-const Owner = "owner"
-
 const (
 	dbName     = "hub.db"
 	secretName = "hub.secret"
@@ -43,6 +40,7 @@ const (
 // too.
 type Store struct {
 	db     *sql.DB
+	dir    string
 	secret []byte
 	now    func() time.Time
 	// steady is the clock of everything that ends: it goes on evenly when the
@@ -74,7 +72,7 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 	}
 	db.SetMaxOpenConns(8)
 	began := time.Now()
-	s := &Store{db: db, secret: secret, now: time.Now, steady: func() time.Time { return began.Round(0).Add(time.Since(began)) }}
+	s := &Store{db: db, dir: filepath.Dir(path), secret: secret, now: time.Now, steady: func() time.Time { return began.Round(0).Add(time.Since(began)) }}
 	if err := s.migrate(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("hub data %s: %w", path, err)

@@ -34,7 +34,7 @@ func TestOpenAtOnce(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			if _, err := s.AddKey(context.Background(), Owner, "Test"); err != nil {
+			if _, err := s.AddKey(context.Background(), OwnerID, "Test"); err != nil {
 				t.Error(err)
 			}
 			secrets <- string(s.Secret())
@@ -93,14 +93,14 @@ func TestTokens(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
 	s.now = func() time.Time { return now }
-	k, err := s.AddKey(ctx, Owner, " Test ")
+	k, err := s.AddKey(ctx, OwnerID, " Test ")
 	if err != nil || k.Name != "Test" || !strings.HasPrefix(k.Secret, k.Prefix) {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	if found, err := s.FindKey(ctx, k.Secret); err != nil || found.ID != k.ID {
 		t.Errorf("find: %+v, %v", found, err)
 	}
-	token, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", false)
+	token, err := s.AddMachineToken(ctx, OwnerID, "m1", "Mac-1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestTokens(t *testing.T) {
 	if _, err := s.FindMachineToken(ctx, k.Secret); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a key as a token: %v", err)
 	}
-	again, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", false)
+	again, err := s.AddMachineToken(ctx, OwnerID, "m1", "Mac-1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the new token: %q, %v", m, err)
 	}
 	// A pairing token is good for a day.
-	pair, err := s.AddPairingToken(ctx, Owner, "Laptop")
+	pair, err := s.AddPairingToken(ctx, OwnerID, "Laptop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +148,10 @@ func TestTokens(t *testing.T) {
 	if m, err := s.FindMachineToken(ctx, pair); err != nil || m.Machine != "m1" {
 		t.Errorf("bound, much later: %q, %v", m, err)
 	}
-	if err := s.RevokeMachine(ctx, Owner, "m1"); err != nil {
+	if err := s.RevokeMachine(ctx, OwnerID, "m1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RevokeMachine(ctx, Owner, "m1"); !errors.Is(err, ErrNotFound) {
+	if err := s.RevokeMachine(ctx, OwnerID, "m1"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("revoked twice: %v", err)
 	}
 }
@@ -163,17 +163,17 @@ func TestPresence(t *testing.T) {
 	s.now = func() time.Time { return now }
 	online := func() bool {
 		t.Helper()
-		m, err := s.Machines(ctx, Owner)
+		m, err := s.Machines(ctx, OwnerID)
 		if err != nil || len(m) != 1 {
 			t.Fatal(m, err)
 		}
 		return m[0].Online
 	}
-	first, err := s.Connected(ctx, Machine{ID: "m1", User: Owner, Name: "Mac-1"})
+	first, err := s.Connected(ctx, Machine{ID: "m1", User: OwnerID, Name: "Mac-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.Connected(ctx, Machine{ID: "m1", User: Owner, Name: "Mac-1"})
+	second, err := s.Connected(ctx, Machine{ID: "m1", User: OwnerID, Name: "Mac-1"})
 	if err != nil || second <= first {
 		t.Fatalf("epochs %d, %d, %v", first, second, err)
 	}
@@ -199,10 +199,10 @@ func TestSandboxesAreForgotten(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
 	s.steady = func() time.Time { return now }
-	if _, err := s.Connected(ctx, Machine{ID: "m1", User: Owner}); err != nil {
+	if _, err := s.Connected(ctx, Machine{ID: "m1", User: OwnerID}); err != nil {
 		t.Fatal(err)
 	}
-	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: Owner, Machine: "m1", Principal: "k1"}, time.Minute)
+	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: OwnerID, Machine: "m1", Principal: "k1"}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestSandboxesAreForgotten(t *testing.T) {
 		t.Errorf("ended after its time: %v", err)
 	}
 	now = now.Add(2 * kept)
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", User: Owner, Machine: "m1", Principal: "k1"}, time.Minute); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", User: OwnerID, Machine: "m1", Principal: "k1"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Sandbox(ctx, old.ID); !errors.Is(err, ErrNotFound) {
@@ -236,7 +236,7 @@ func TestPassingTokens(t *testing.T) {
 	defer s.Close()
 	mint := func(passing bool) string {
 		t.Helper()
-		token, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", passing)
+		token, err := s.AddMachineToken(ctx, OwnerID, "m1", "Mac-1", passing)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestPassingTokens(t *testing.T) {
 	good(true, next)
 	good(false, kept, second)
 	last := mint(true)
-	if err := s.RevokeMachine(ctx, Owner, "m1"); err != nil {
+	if err := s.RevokeMachine(ctx, OwnerID, "m1"); err != nil {
 		t.Fatal(err)
 	}
 	good(false, next, last)
@@ -273,12 +273,12 @@ func TestSandboxesKeepTheirTimeWhenTheClockIsSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.AddMachineToken(ctx, Owner, "m1", "Mac-1", false); err != nil {
+	if _, err := s.AddMachineToken(ctx, OwnerID, "m1", "Mac-1", false); err != nil {
 		t.Fatal(err)
 	}
 	even := time.Now()
 	s.steady = func() time.Time { return even }
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", User: Owner, Machine: "m1", Principal: "k1"}, time.Hour); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", User: OwnerID, Machine: "m1", Principal: "k1"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for _, jump := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {

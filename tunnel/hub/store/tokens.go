@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -232,10 +233,36 @@ func (s *Store) Bind(ctx context.Context, token, machine string) error {
 	return tx.Commit()
 }
 
-// RevokeMachine revokes every token of a user's machine; "" is anybody's.
-// ErrNotFound when it has none.
+// RevokeMachine ends every token and sign-in of a user's machine; "" is
+// anybody's. ErrNotFound when it has none.
 func (s *Store) RevokeMachine(ctx context.Context, user, machine string) error {
-	return affected(s.db.ExecContext(ctx, `UPDATE tokens SET revoked = ?1 WHERE kind = 'machine' AND machine = ?2 AND revoked = 0 AND ?3 IN ('', user_id)`, ms(s.now()), machine, user))
+	return s.begin(ctx, "revoke machine", func(tx *sql.Tx) error {
+		tokens := affected(tx.ExecContext(ctx, `UPDATE tokens SET revoked = ?1 WHERE kind = 'machine' AND machine = ?2 AND revoked = 0 AND ?3 IN ('', user_id)`, ms(s.now()), machine, user))
+		if tokens != nil && !errors.Is(tokens, ErrNotFound) {
+			return tokens
+		}
+		ended, err := s.end(ctx, tx, `machine = ? AND machine <> '' AND ? IN ('', user_id)`, "the computer was disconnected", machine, user)
+		if err == nil && len(ended) == 0 {
+			return tokens
+		}
+		return err
+	})
+}
+
+// drop ends all that a user connected: keys, machines and what was opened.
+func (s *Store) drop(ctx context.Context, tx *sql.Tx, user string) error {
+	now := ms(s.now())
+	if _, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE user_id = ? AND revoked = 0`, now, user); err != nil {
+		return fmt.Errorf("end tokens: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE sandboxes SET ended = ?, reason = 'its person left the hub' WHERE user_id = ? AND ended = 0`, now, user); err != nil {
+		return fmt.Errorf("end sandboxes: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM signin_requests WHERE user_id = ?`, user); err != nil {
+		return fmt.Errorf("end sign-ins: %w", err)
+	}
+	_, err := s.end(ctx, tx, `user_id = ?`, "its person left the hub", user)
+	return err
 }
 
 // MachineToken is a live token of a machine.

@@ -191,8 +191,8 @@ func (s *Store) RemoveUser(ctx context.Context, id string) error {
 		if err := affected(tx.ExecContext(ctx, `UPDATE users SET removed = ?, login = NULL, password = '' WHERE id = ? AND removed = 0`, now, id)); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE user_id = ? AND revoked = 0`, now, id); err != nil {
-			return fmt.Errorf("remove user: %w", err)
+		if err := s.drop(ctx, tx, id); err != nil {
+			return err
 		}
 		return forget(ctx, tx, id)
 	})

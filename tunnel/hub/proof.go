@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"localpc/tunnel/hub/store"
+)
+
+// proof is what a computer proved itself with when it connected: a token of
+// its own, or the access token of a sign-in.
+type proof struct {
+	user    string
+	machine string // "" when no machine has come with it yet
+	token   string // the id of the machine token, or
+	signIn  string // the id of the sign-in
+	client  string // the sign-in's
+	scopes  []string
+	expires time.Time // by the store's steady clock; zero: it does not expire
+}
+
+// same tells whether a later proof is of the same token or sign-in.
+func (p proof) same(later proof) bool { return p.token == later.token && p.signIn == later.signIn }
+
+// may tells whether the proof lets its bearer do what scope says. A token of
+// the machine's own does all that a computer does.
+func (p proof) may(scope string) bool { return p.signIn == "" || slices.Contains(p.scopes, scope) }
+
+// prove finds what a bearer token stands for. store.ErrNotFound when it is not
+// good.
+func (h *Hub) prove(ctx context.Context, secret string) (proof, error) {
+	if strings.HasPrefix(secret, store.MachinePrefix) {
+		t, err := h.store.FindMachineToken(ctx, secret)
+		return proof{user: t.User, machine: t.Machine, token: t.ID}, err
+	}
+	a, err := h.access(ctx, secret)
+	return proof{user: a.User, machine: a.Machine, signIn: a.SignIn, client: a.Client, scopes: a.Scopes, expires: a.Expires}, err
+}
+
+// bind gives the token or sign-in to the machine that came with it, if no
+// machine has it yet. The errors are the store's.
+func (h *Hub) bind(ctx context.Context, p *proof, machine string) error {
+	if p.machine != "" {
+		return nil
+	}
+	var err error
+	if p.signIn != "" {
+		err = h.store.BindSignIn(ctx, p.signIn, machine)
+	} else {
+		err = h.store.Bind(ctx, p.token, machine)
+	}
+	if err == nil {
+		p.machine = machine
+	}
+	return err
+}
+
+// live tells whether what was proved is still good, its expiry aside.
+func (h *Hub) live(ctx context.Context, p proof) (bool, error) {
+	if p.signIn != "" {
+		return h.store.SignInLive(ctx, p.signIn)
+	}
+	return h.store.TokenLive(ctx, p.token)
+}
+
+// recheck ends a connection whose token was revoked, by this process or
+// another, and ends what must not be open there.
+func (h *Hub) recheck(ctx context.Context, c computer) {
+	live, err := h.live(ctx, c.proven())
+	switch {
+	case err != nil:
+		h.log.Error("Token could not be checked", "machine", c.machineID(), "err", err)
+	case !live:
+		c.revoked()
+	default:
+		c.reconcile(ctx)
+	}
+}
+
+// recheckAll does so for every computer: another process changed something.
+func (h *Hub) recheckAll() {
+	for _, c := range h.connected() {
+		h.recheck(h.ctx, c)
+	}
+}
+
+// connected lists the connections of now.
+func (h *Hub) connected() []computer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := make([]computer, 0, len(h.machines))
+	for _, c := range h.machines {
+		list = append(list, c)
+	}
+	return list
+}
+
+// signInEnded ends the connections that were made with a sign-in, now.
+func (h *Hub) signInEnded(signIn, reason string) {
+	for _, c := range h.connected() {
+		if c.proven().signIn == signIn {
+			h.log.Info("Sign-in ended", "machine", c.machineID(), "reason", reason)
+			c.revoked()
+		}
+	}
+}
+
+// expiry ends a connection when its token has expired and no newer one of the
+// same sign-in has come. It is set by the connection's goroutines in turn.
+type expiry struct{ timer *time.Timer }
+
+// set puts the end at a proof's expiry.
+func (e *expiry) set(h *Hub, p proof, end func()) {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+	if !p.expires.IsZero() {
+		e.timer = time.AfterFunc(max(0, p.expires.Sub(h.store.Steady())), end)
+	}
+}
+
+func (e *expiry) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}

@@ -1,0 +1,33 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+const lockName = "hub.lock"
+
+// ErrRunning means that a hub runs on the data.
+var ErrRunning = errors.New("a hub is running on this data")
+
+// Lock keeps the data in dir for one hub, or for restoring it, until release.
+// Commands that use the data beside a hub take no lock. The lock ends with the
+// process, however that ends. ErrRunning when it is held.
+func Lock(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("hub data: %w", err)
+	}
+	l := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+	held, err := l.TryLock()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("lock hub data: %w", err)
+	case !held:
+		return nil, ErrRunning
+	}
+	return func() { _ = l.Close() }, nil
+}
