@@ -52,19 +52,42 @@ func look(s snapshot.Snapshot) view {
 	}
 	v.entries[slotStop] = entry{"Stop everything", true, snapshot.Intent{Kind: snapshot.StopAll}}
 	v.entries[slotActivity] = entry{"Activity", true, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity}}
-	v.entries[slotConnect] = entry{"Connect a program…", s.Hub.Paired, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}}
-	v.entries[slotPair] = entry{"Pair…", true, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}}
-	if s.Hub.Paired {
+	v.entries[slotConnect] = entry{connectLabel(s), s.Hub.Paired, pairWindow}
+	v.entries[slotPair] = entry{"Pair…", true, pairWindow}
+	switch {
+	case s.Hub.Paired:
 		v.entries[slotPair] = entry{"Unpair", true, snapshot.Intent{Kind: snapshot.Unpair}}
+	case s.Connect.SignIn != nil:
+		v.entries[slotPair].label = "Show the sign-in…"
 	}
 	v.entries[slotQuit] = entry{"Quit", true, snapshot.Intent{Kind: snapshot.Quit}}
 	return v
 }
 
+// pairWindow is the window for pairing, for a sign-in on its way, and for what
+// is next.
+var pairWindow = snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}
+
+// connectLabel is where that window leads from a computer that is paired.
+func connectLabel(s snapshot.Snapshot) string {
+	switch {
+	case s.Connect.SignIn != nil:
+		return "Show the sign-in…"
+	case s.State == snapshot.SignIn || s.Fix == snapshot.Pair:
+		return "Sign in again…"
+	case s.Hub.Kind == "autogpt":
+		return "Use in AutoGPT…"
+	}
+	return "Connect a program…"
+}
+
 // stateLine is the state in a few words, and whose machine this is.
 func stateLine(s snapshot.Snapshot) string {
 	line := plain(s.Line, 48)
-	if line == "" {
+	switch {
+	case s.Connect.SignIn != nil && s.Waiting == 0:
+		line = "Signing in…"
+	case line == "":
 		line = stateWord(s.State)
 	}
 	if name := plain(s.Machine, 24); name != "" {

@@ -43,6 +43,17 @@ func TestLook(t *testing.T) {
 		{"a fix that is in the menu already", snapshot.Snapshot{State: snapshot.Paused, Paused: true,
 			Fix: snapshot.Resume, FixLabel: "Resume"},
 			"Paused | Resume | Stop everything | Activity | Pair… | Quit"},
+		{"paired with a platform", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: snapshot.Hub{Paired: true, Kind: "autogpt"}},
+			"Online | Pause | Stop everything | Activity | Use in AutoGPT… | Unpair | Quit"},
+		{"signing in", snapshot.Snapshot{State: snapshot.Offline, Line: "Not paired yet", Machine: "Workshop PC",
+			Connect: snapshot.Connect{SignIn: &snapshot.SigningIn{Kind: "own", Hub: "https://hub.example"}}},
+			"Signing in… · Workshop PC | Pause | Stop everything | Activity | Show the sign-in… | Quit"},
+		{"a card waits during a sign-in", snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 1, Hub: paired,
+			Connect: snapshot.Connect{SignIn: &snapshot.SigningIn{Kind: "own", Hub: "https://hub.example"}}},
+			"Claude waits for you | 1 waiting: show | Pause | Stop everything | Activity | Show the sign-in… | Unpair | Quit"},
+		{"sign in again", snapshot.Snapshot{State: snapshot.SignIn, Hub: snapshot.Hub{Paired: true, Kind: "own"},
+			Fix: snapshot.Pair, FixLabel: "Sign in"},
+			"Sign in again | Pause | Stop everything | Activity | Sign in again… | Unpair | Quit"},
 	} {
 		if got := shown(look(c.s)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
@@ -77,6 +88,10 @@ func TestIntents(t *testing.T) {
 	v := look(s)
 	if want := (snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}); v.entries[slotConnect].intent != want {
 		t.Errorf("Connect a program sends %+v", v.entries[slotConnect].intent)
+	}
+	s.State, s.Fix = snapshot.SignIn, snapshot.Pair
+	if e := look(s).entries[slotConnect]; e.label != "Sign in again…" || e.intent != v.entries[slotConnect].intent {
+		t.Errorf("a sign-in that has ended offers %+v", e)
 	}
 	if v.entries[slotPair].intent.Kind != snapshot.Unpair || v.entries[slotPause].intent.Kind != snapshot.Resume {
 		t.Error("Unpair or Resume sends something else")

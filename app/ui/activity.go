@@ -286,7 +286,7 @@ func (a *activityWindow) drawEmpty() (changed bool) {
 	case a.searching():
 		state = "none:" + a.search.Text
 	default:
-		state = fmt.Sprint("nothing:", a.ui.snap.Hub.Paired)
+		state = fmt.Sprint("nothing:", a.ui.snap.Hub.Paired, pairLabel(a.ui.snap))
 	}
 	if state == a.emptied {
 		return false
@@ -313,6 +313,9 @@ func (a *activityWindow) emptyState() fyne.CanvasObject {
 	case !a.ui.snap.Hub.Paired:
 		line = "No program can ask for this computer before it is paired."
 		buttons = append(buttons, kit.NewButton("Pair…", kit.Primary, func() { a.ui.show(snapshot.WindowPair) }))
+	case a.ui.snap.Hub.Kind == "own" || a.ui.snap.Hub.Kind == "autogpt": // the sample is the hub inside's
+		line = "When a program asks for this computer, you see it here, live."
+		buttons = append(buttons, kit.NewButton(pairLabel(a.ui.snap), kit.Normal, func() { a.ui.show(snapshot.WindowPair) }))
 	default:
 		buttons = append(buttons,
 			kit.NewButton("Connect a program", kit.Normal, func() { a.ui.show(snapshot.WindowPair) }),

@@ -26,7 +26,7 @@ func newLogHead(u *UI) *logHead { return &logHead{ui: u, root: kit.Column(0)} }
 
 func (h *logHead) draw() (changed bool) {
 	s := h.ui.snap
-	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, s.Paused, s.Stopped != nil)
+	key := fmt.Sprint(s.State, s.Line, s.Connect.SignIn != nil, s.Machine, s.Waiting, s.Paused, s.Stopped != nil)
 	if key == h.key {
 		return false
 	}

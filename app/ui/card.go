@@ -146,7 +146,7 @@ func (o *openCard) build() {
 
 	body := kit.Pad(cardPad, cardPad, 16, cardPad, kit.Column(0, o.header(), o.body.content()))
 	buttons := kit.Row(8, o.deny)
-	if o.card.Request.Capability != consent.CapabilitySession {
+	if r := o.card.Request; r.Capability != consent.CapabilitySession && r.Session != "" {
 		buttons.Add(kit.NewButton("Deny for this session", kit.Link, func() {
 			o.answer(false, consent.Choice{Scope: consent.Session})
 		}).WithKeys(o.keys))

@@ -199,6 +199,9 @@ type chip struct {
 func effectChips(r consent.Request, full bool) []chip {
 	var out []chip
 	seen := map[consent.EffectKind]bool{}
+	if r.Capability == "folders" {
+		return []chip{{"●", "Names of folders, no contents", kit.ToneQuiet}}
+	}
 	for _, e := range r.Effects {
 		if e.Own || seen[e.Kind] {
 			continue

@@ -45,13 +45,28 @@ func (b *sessionBody) content() fyne.CanvasObject {
 		title(w, sentence),
 		kit.Pad(4, 0, 16, 0, kit.NewFlow(w, kit.Body, kit.Plain("It gets one folder. Everything else stays closed.", kit.Dim))))
 
+	if b.o.card.FolderOnly { // whole: it is what is answered about
+		col.Add(kit.Pad(0, 0, 16, 0, kit.Row(8, caption("Folder"), kit.Grow(kit.NewFlow(w-64, kit.Body, kit.Remote(shortPath(b.folder), kit.Bold("", kit.Ink))...)))))
+	} else {
+		col.Add(b.chooser(w))
+	}
+	b.addModes(col, w)
+	return col
+}
+
+// chooser is the folder, with a button that changes it.
+func (b *sessionBody) chooser(w float32) fyne.CanvasObject {
 	choose := kit.NewButton("Choose…", kit.Normal, b.pick).WithKeys(b.o.keys)
 	fieldW := w - 56 - 8 - choose.MinSize().Width - 8 - 24
 	b.field = kit.NewLine(fieldW, kit.Body, 2)
 	b.drawFolder()
 	field := kit.Panel(kit.Pane, kit.Edge, 8, kit.Pad(0, 4, 0, 4, b.field))
-	col.Add(kit.Pad(0, 0, 16, 0, kit.Row(8, caption("Folder"), kit.Grow(field), choose)))
+	return kit.Pad(0, 0, 16, 0, kit.Row(8, caption("Folder"), kit.Grow(field), choose))
+}
 
+// addModes asks how.
+func (b *sessionBody) addModes(col *fyne.Container, w float32) {
+	r := b.o.card.Request
 	var items []kit.Option
 	for i, m := range modes {
 		items = append(items, kit.Option{Sign: []string{"◉", "✎", "?"}[i], Name: policy.ModeWords(m), Line: modeLine(m, b.o.card.ContainProblem != "")})
@@ -75,7 +90,6 @@ func (b *sessionBody) content() fyne.CanvasObject {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
 	}
 	b.o.addDetails(col)
-	return col
 }
 
 // modeLine explains a mode in one line.

@@ -188,6 +188,8 @@ func (p *detailPane) draw() {
 	switch {
 	case e.AllowedNext:
 		by = "Allowed once, the next time it is asked"
+	case e.Outcome == snapshot.Allowed:
+		by = "Runs when it is asked again"
 	case e.By == "":
 	case e.Outcome == snapshot.Denied:
 		by = "declined by: " + e.By

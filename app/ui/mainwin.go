@@ -43,7 +43,7 @@ func (m *mainWindow) told(t desklink.Told) {
 
 func (m *mainWindow) draw() {
 	s := m.ui.snap
-	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, s.Hub.Paired, s.Paused, s.Stopped != nil, m.leaving)
+	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, pairLabel(s), s.Hub.Paired, s.Paused, s.Stopped != nil, m.leaving)
 	changed := m.banners.draw()
 	if key == m.key && !changed {
 		return
@@ -82,7 +82,7 @@ func (m *mainWindow) draw() {
 		pause = button("Resume", kit.Normal, send(snapshot.Resume))
 	}
 	stop := button("Stop everything", kit.Danger, send(snapshot.StopAll))
-	pair := button("Pair…", kit.Normal, func() { m.ui.show(snapshot.WindowPair) })
+	pair := button(pairLabel(s), kit.Normal, func() { m.ui.show(snapshot.WindowPair) })
 	col.Add(kit.Columns(8, activity, pair))
 	if s.Stopped != nil { // the banner has its Resume
 		col.Add(kit.Columns(8, stop))
@@ -90,7 +90,6 @@ func (m *mainWindow) draw() {
 		col.Add(kit.Columns(8, pause, stop))
 	}
 	if s.Hub.Paired {
-		pair.SetText("Connect a program")
 		col.Add(kit.Columns(8, button("Unpair", kit.Normal, send(snapshot.Unpair)), button("Quit", kit.Normal, func() { m.leaving = true; m.draw() })))
 	} else {
 		col.Add(kit.Columns(8, button("Quit", kit.Normal, func() { m.leaving = true; m.draw() })))
@@ -103,11 +102,29 @@ func (m *mainWindow) draw() {
 	}
 }
 
+// pairLabel is where the Pair window leads now.
+func pairLabel(s snapshot.Snapshot) string {
+	switch {
+	case s.Connect.SignIn != nil:
+		return "Show the sign-in"
+	case signInAgain(s):
+		return "Sign in again"
+	case !s.Hub.Paired:
+		return "Pair…"
+	case s.Hub.Kind == "autogpt":
+		return "Use in AutoGPT"
+	}
+	return "Connect a program"
+}
+
 // stateLine is the state by shape and words, with the machine's name.
 func stateLine(s snapshot.Snapshot, w float32) fyne.CanvasObject {
 	shape, tone := stateMark(s.State)
 	line := s.Line
-	if line == "" {
+	switch {
+	case s.Connect.SignIn != nil && s.Waiting == 0:
+		line = "Signing in…"
+	case line == "":
 		line = "Not connected"
 	}
 	words := kit.Column(1, kit.NewLine(w-48, kit.Lead, 2, kit.Remote(line, kit.Bold("", kit.Ink))...))

@@ -24,7 +24,7 @@ func (p *pairWindow) paired(s snapshot.Snapshot) {
 	col.Add(kit.Pad(16, 0, 16, 0, stateLine(s, pairWidth)))
 	col.Add(kit.Rule())
 
-	title, line, label, page := "Make a key for a program", "Programs reach this computer through the hub, each with a key of its own. Keys are made on the hub's page Keys.",
+	title, line, label, page := "Make a key for a program", "Programs reach this computer through the hub, each with a key of its own. The hub's Keys page makes one.",
 		"Open the Keys page", strings.TrimSuffix(s.Hub.Address, "/")+"/keys"
 	if s.Hub.Kind == "autogpt" {
 		title, line, label, page = "Choose this computer in a chat", "Open a chat in AutoGPT, and choose this computer and a folder there. It is asked for here before anything happens.",

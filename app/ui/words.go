@@ -97,6 +97,8 @@ func outcomeChip(e snapshot.Entry) chip {
 		return chip{"▲", "Not shown", kit.ToneWarn}
 	case snapshot.Cancelled:
 		return chip{"○", "Withdrawn", kit.ToneQuiet}
+	case snapshot.Allowed:
+		return chip{"●", "Allowed", kit.ToneOK}
 	}
 	return chip{"○", string(e.Outcome), kit.ToneQuiet}
 }
