@@ -1,6 +1,7 @@
-// Package login keeps what proves this machine to a hub, in the operating
-// system's keychain, and the key that signs the record. It serves step 2 (the
-// tunnel's token) and steps 4 and 6 (signatures).
+// Package login signs this machine in at a hub, with the person's browser or
+// with a code, and keeps what proves it, in the operating system's keychain:
+// the tokens, renewed ahead of their end, and the key that signs the record. It
+// serves step 2 (the tunnel's token) and steps 4 and 6 (signatures).
 package login
 
 import (
@@ -57,6 +58,10 @@ func (k Keychain) Delete(ctx context.Context, item string) error {
 	return err
 }
 
+// one is held by the call to the keychain that is under way: a locked one shows
+// one prompt, however often it is asked again.
+var one = make(chan struct{}, 1)
+
 // bounded runs fn on a goroutine of its own. One that hangs ends when the
 // keychain's prompt is answered or the program ends; nothing can end it before.
 func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)) (string, error) {
@@ -73,7 +78,13 @@ func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)
 		err error
 	}
 	done := make(chan result, 1)
+	select {
+	case one <- struct{}{}:
+	case <-ctx.Done():
+		return "", fmt.Errorf("%w: an earlier call to it waits still", ErrNoKeychain)
+	}
 	go func() {
+		defer func() { <-one }()
 		s, err := fn()
 		done <- result{s, err}
 	}()
@@ -90,6 +101,16 @@ func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)
 	case <-ctx.Done():
 		return "", fmt.Errorf("%w: no answer within %s", ErrNoKeychain, limit)
 	}
+}
+
+// Check tells whether the keychain takes something and gives it back: nil, or
+// an error that wraps ErrNoKeychain.
+func (k Keychain) Check(ctx context.Context) error {
+	const item = "check"
+	if err := k.Set(ctx, item, item); err != nil {
+		return err
+	}
+	return k.Delete(ctx, item)
 }
 
 // recordKey is the item of the record's signing key.
