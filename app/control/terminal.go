@@ -43,9 +43,17 @@ func WriteCard(w io.Writer, c Card, digits string) {
 	}
 	if r.Capability == consent.CapabilitySession {
 		for i, f := range c.Info.Folders {
+			if c.Info.FolderOnly {
+				fmt.Fprintf(w, "  folder: %s\n", v(f))
+				continue
+			}
 			fmt.Fprintf(w, "  folder %d: %s\n", i+1, v(f))
 		}
 		fmt.Fprintf(w, "Type  %s w  to let it work in the folder,  %s l  to look only,  %s a  to be asked each time.\n", digits, digits, digits)
+		if c.Info.FolderOnly {
+			fmt.Fprintf(w, "Add  r  to remember.  d  declines.\n> ")
+			return
+		}
 		fmt.Fprintf(w, "Add a folder's number, and  r  to remember; or end the line with the path of another folder.  d  declines.\n> ")
 		return
 	}
@@ -67,6 +75,10 @@ func WriteCard(w io.Writer, c Card, digits string) {
 		fmt.Fprint(w, "  Add  full  for full access: it can then do whatever you can do.")
 	} else if r.FullOffered {
 		fmt.Fprint(w, "  It runs with full access: it can do whatever you can do.")
+	}
+	if r.Session == "" {
+		fmt.Fprint(w, "\nd  declines.\n> ")
+		return
 	}
 	fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
 }
@@ -158,6 +170,12 @@ func sessionAnswer(line string, words []string, a consent.Answer, c Card) (conse
 		case "r":
 			a.Choice.Remember = true
 		default:
+			if c.Info.FolderOnly {
+				if _, err := strconv.Atoi(w); err == nil || filepath.IsAbs(w) {
+					return a, "This is about that one folder; no other can be chosen here."
+				}
+				return a, notOffered(w)
+			}
 			if n, err := strconv.Atoi(w); err == nil && n >= 1 && n <= len(c.Info.Folders) {
 				a.Choice.Folder = c.Info.Folders[n-1]
 				continue
@@ -213,6 +231,7 @@ type Terminal struct {
 	digits string   // guarded by mu
 	queue  []string // to write; guarded by mu
 	asked  string   // the card whose text is the last of queue; guarded by mu
+	signed string   // the sign-in that was told of last; guarded by mu
 	closed bool     // guarded by mu
 }
 
@@ -285,6 +304,27 @@ func (t *Terminal) Withdraw(id string) {
 	if t.card != nil && t.card.Request.ID == id {
 		t.card, t.asked = nil, ""
 		t.say("\nThis question is closed.\n")
+	}
+}
+
+// SignIn tells of a sign-in when it has come a step further; nil when there is
+// none. It is called with each snapshot.
+func (t *Terminal) SignIn(s *snapshot.SigningIn) {
+	var b strings.Builder
+	step := ""
+	if s != nil {
+		step = strings.Join([]string{s.Kind, s.Hub, string(s.Stage), s.Match, s.URL, s.UserCode}, "\x00")
+		b.WriteString("\n")
+		WriteSignIn(&b, *s, time.Now())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if step == t.signed {
+		return
+	}
+	t.signed = step
+	if s != nil {
+		t.say(b.String())
 	}
 }
 
