@@ -17,7 +17,7 @@ type advanced struct {
 	toggle *kit.Button
 	reset  *kit.Button
 	fields []advancedField
-	// shown is what the fields were last filled with.
+	// shown is what the settings had when the fields last held just that.
 	shown snapshot.AutoGPT
 }
 
@@ -67,7 +67,7 @@ func (a *advanced) typed() snapshot.AutoGPT {
 
 // changed is what the fields hold if that is not what the settings have.
 func (a *advanced) changed() *snapshot.AutoGPT {
-	if g := a.typed(); g != a.of.ui.snap.Connect.AutoGPT && g != a.shown {
+	if g := a.typed(); g != a.of.ui.snap.Connect.AutoGPT {
 		return &g
 	}
 	return nil
@@ -75,7 +75,10 @@ func (a *advanced) changed() *snapshot.AutoGPT {
 
 func (a *advanced) draw() fyne.CanvasObject {
 	now := a.of.ui.snap.Connect.AutoGPT
-	if now != a.shown && a.typed() == a.shown { // nothing was typed over it
+	switch typed := a.typed(); {
+	case typed == now:
+		a.shown = now
+	case typed == a.shown: // nothing was typed over it
 		a.shown = now
 		a.fill(now)
 	}
