@@ -15,9 +15,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zitadel/oidc/v3/pkg/oidc"
 
 	"localpc/tunnel/hub/store"
 )
@@ -182,9 +185,14 @@ func (f *Face) Access(ctx context.Context, bearer string) (store.Access, error) 
 	return a, nil
 }
 
-// pair makes the next tokens of a client.
-func (f *Face) pair(c *client) store.Pair {
-	return store.Pair{Access: c.access + random(32), Refresh: c.refresh + random(32), AccessFor: f.o.AccessTTL, RefreshFor: f.o.RefreshTTL}
+// pair makes the next tokens of a client, without a refresh token where ours
+// did not ask for one.
+func (f *Face) pair(c *client, scopes []string) store.Pair {
+	p := store.Pair{Access: c.access + random(32), AccessFor: f.o.AccessTTL, RefreshFor: f.o.RefreshTTL}
+	if c != own || slices.Contains(scopes, oidc.ScopeOfflineAccess) {
+		p.Refresh = c.refresh + random(32)
+	}
+	return p
 }
 
 // signedIn tells of the sign-ins that a new one took the place of.

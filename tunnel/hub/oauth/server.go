@@ -164,30 +164,31 @@ var errUnproven = errors.New("the code does not belong to this request")
 
 // redeem exchanges a code. The error is store.ErrNotFound, store.ErrReused,
 // errUnproven, store.ErrTaken or a broken store.
-func (f *Face) redeem(ctx context.Context, c *client, code, redirect, verifier string, p store.Pair) (store.Issued, store.SignInRequest, error) {
-	issued, r, err := f.store.RedeemCode(ctx, f.now(), c.id, code, func(r store.SignInRequest) error {
+func (f *Face) redeem(ctx context.Context, c *client, code, redirect, verifier string) (store.Issued, error) {
+	issued, err := f.store.RedeemCode(ctx, f.now(), c.id, code, func(r store.SignInRequest) (store.Pair, error) {
 		if err := proves(r, redirect, verifier); err != nil {
-			return fmt.Errorf("%w: %w", errUnproven, err)
+			return store.Pair{}, fmt.Errorf("%w: %w", errUnproven, err)
 		}
-		return nil
-	}, p)
+		return f.pair(c, r.Scopes), nil
+	})
 	switch {
 	case err == nil:
 		f.signedIn(issued)
 	case errors.Is(err, store.ErrReused):
 		f.reused(issued.SignIn, "its code was used twice")
 	}
-	return issued, r, err
+	return issued, err
 }
 
 // refresh exchanges a refresh token. The error is store.ErrNotFound,
 // store.ErrReused or a broken store.
-func (f *Face) refresh(ctx context.Context, c *client, token string, p store.Pair) (store.Access, error) {
+func (f *Face) refresh(ctx context.Context, c *client, token string) (store.Access, store.Pair, error) {
+	p := f.pair(c, []string{oidc.ScopeOfflineAccess})
 	a, err := f.store.RefreshSignIn(ctx, f.now(), c.id, token, p)
 	if errors.Is(err, store.ErrReused) {
 		f.reused(a.SignIn, "a used refresh token came again")
 	}
-	return a, err
+	return a, p, err
 }
 
 func isGrant(err error) bool {
@@ -215,20 +216,18 @@ func (s server) tokens(a store.Access, p store.Pair, nonce string) (*op.Response
 }
 
 func (s server) CodeExchange(ctx context.Context, r *op.ClientRequest[oidc.AccessTokenRequest]) (*op.Response, error) {
-	p := s.pair(own)
-	issued, req, err := s.redeem(ctx, own, r.Data.Code, r.Data.RedirectURI, r.Data.CodeVerifier, p)
+	issued, err := s.redeem(ctx, own, r.Data.Code, r.Data.RedirectURI, r.Data.CodeVerifier)
 	if err != nil {
 		return nil, s.grantError(ctx, err)
 	}
-	return s.tokens(issued.Access, p, req.Nonce)
+	return s.tokens(issued.Access, issued.Pair, issued.Nonce)
 }
 
 func (s server) RefreshToken(ctx context.Context, r *op.ClientRequest[oidc.RefreshTokenRequest]) (*op.Response, error) {
 	if slices.ContainsFunc(r.Data.Scopes, func(scope string) bool { return !slices.Contains(own.scopes, scope) }) {
 		return nil, oidc.ErrInvalidScope()
 	}
-	p := s.pair(own)
-	a, err := s.refresh(ctx, own, r.Data.RefreshToken, p)
+	a, p, err := s.refresh(ctx, own, r.Data.RefreshToken)
 	if err != nil {
 		return nil, s.grantError(ctx, err)
 	}
@@ -236,12 +235,13 @@ func (s server) RefreshToken(ctx context.Context, r *op.ClientRequest[oidc.Refre
 }
 
 func (s server) DeviceToken(ctx context.Context, r *op.ClientRequest[oidc.DeviceAccessTokenRequest]) (*op.Response, error) {
-	p := s.pair(own)
-	issued, err := s.store.PollDevice(ctx, s.now(), own.id, r.Data.DeviceCode, p)
+	issued, err := s.store.PollDevice(ctx, s.now(), own.id, r.Data.DeviceCode, func(r store.SignInRequest) (store.Pair, error) {
+		return s.pair(own, r.Scopes), nil
+	})
 	switch {
 	case err == nil:
 		s.signedIn(issued)
-		return s.tokens(issued.Access, p, "")
+		return s.tokens(issued.Access, issued.Pair, "")
 	case errors.Is(err, store.ErrWaiting):
 		return nil, oidc.ErrAuthorizationPending().WithDescription("The person has not answered yet.")
 	case errors.Is(err, store.ErrTooFast):

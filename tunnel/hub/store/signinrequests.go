@@ -192,20 +192,18 @@ func (s *Store) answer(ctx context.Context, now time.Time, id, status, user, cod
 }
 
 // RedeemCode exchanges the code of an approved request for the first tokens,
-// once. check says whether the client may have them; when it may not, the code
-// is used up all the same, since a stranger holds it. A code that comes again
-// ends what it gave: then the error is ErrReused and the Issued tells which.
-// ErrNotFound when the code is unknown or its time is over.
-func (s *Store) RedeemCode(ctx context.Context, now time.Time, client, code string, check func(SignInRequest) error, p Pair) (Issued, SignInRequest, error) {
+// once. give makes them, or says why the client may not have them; then the
+// code is used up all the same, since a stranger holds it. A code that comes
+// again ends what it gave: then the error is ErrReused and the Issued tells
+// which. ErrNotFound when the code is unknown or its time is over.
+func (s *Store) RedeemCode(ctx context.Context, now time.Time, client, code string, give func(SignInRequest) (Pair, error)) (Issued, error) {
 	var out Issued
-	var request SignInRequest
 	var refused error
 	err := s.begin(ctx, "redeem code", func(tx *sql.Tx) error {
 		r, err := findRequest(ctx, tx, `code_hash = ?`, hash(code))
 		if err != nil {
 			return err
 		}
-		request = r.SignInRequest
 		switch {
 		case r.Client != client || r.over(now) || r.status != "approved" && r.status != "used":
 			return ErrNotFound
@@ -218,7 +216,8 @@ func (s *Store) RedeemCode(ctx context.Context, now time.Time, client, code stri
 			}
 			return err
 		}
-		if refused = check(r.SignInRequest); refused == nil {
+		var p Pair
+		if p, refused = give(r.SignInRequest); refused == nil {
 			if out, err = s.addSignIn(ctx, tx, now, r.SignInRequest, r.user, p); err != nil {
 				return err
 			}
@@ -226,13 +225,13 @@ func (s *Store) RedeemCode(ctx context.Context, now time.Time, client, code stri
 		_, err = tx.ExecContext(ctx, `UPDATE signin_requests SET status = 'used', signin = ? WHERE id = ?`, out.SignIn, r.ID)
 		return err
 	})
-	return out, request, errors.Join(err, refused)
+	return out, errors.Join(err, refused)
 }
 
 // PollDevice gives the tokens of a device's approved request, once. Before
 // that: ErrWaiting, ErrTooFast, ErrDenied, ErrExpired; ErrNotFound when the
 // code is unknown or was used.
-func (s *Store) PollDevice(ctx context.Context, now time.Time, client, deviceCode string, p Pair) (Issued, error) {
+func (s *Store) PollDevice(ctx context.Context, now time.Time, client, deviceCode string, give func(SignInRequest) (Pair, error)) (Issued, error) {
 	var out Issued
 	var answer error
 	err := s.begin(ctx, "poll device", func(tx *sql.Tx) error {
@@ -256,6 +255,10 @@ func (s *Store) PollDevice(ctx context.Context, now time.Time, client, deviceCod
 		} else if r.status == "waiting" {
 			answer = ErrWaiting
 		} else {
+			p, err := give(r.SignInRequest)
+			if err != nil {
+				return err
+			}
 			if out, err = s.addSignIn(ctx, tx, now, r.SignInRequest, r.user, p); err != nil {
 				return err
 			}

@@ -53,10 +53,13 @@ type Pair struct {
 	AccessFor, RefreshFor time.Duration
 }
 
-// Issued is a sign-in that was just given tokens. Ended are the sign-ins that
-// the new one took the place of: their tunnels are to be ended.
+// Issued is a sign-in that was just given its first tokens.
 type Issued struct {
 	Access
+	Pair  Pair
+	Nonce string // of the request
+	// Ended are the sign-ins that this one took the place of: their tunnels are
+	// to be ended.
 	Ended []string
 }
 
@@ -87,7 +90,7 @@ func (s *Store) addSignIn(ctx context.Context, tx *sql.Tx, now time.Time, r Sign
 		id, user, r.Client, strings.Join(r.Scopes, " "), r.MachineName, r.System, r.Address, ms(s.now())); err != nil {
 		return Issued{}, fmt.Errorf("sign in: %w", err)
 	}
-	out := Issued{Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
+	out := Issued{Pair: p, Nonce: r.Nonce, Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
 	if r.Machine != "" {
 		var err error
 		if out.Ended, err = s.bind(ctx, tx, id, user, r.Client, r.Machine, r.MachineName); err != nil {
