@@ -30,7 +30,9 @@ type pairWindow struct {
 
 	asked  bool             // Pair was clicked and nothing has come of it yet
 	ending bool             // the sign-in under way was cancelled here
-	then   *snapshot.Intent // what is asked for when it has ended
+	hush   bool             // its end is not told as a failure
+	over   bool             // localpc says that it has ended
+	then   *snapshot.Intent // what is asked for then
 	failed string           // what the last Pair was answered with
 	sure   bool             // Unpair was clicked: really?
 
@@ -72,12 +74,16 @@ func (p *pairWindow) leave() {
 
 func (p *pairWindow) told(t desklink.Told) {
 	switch {
+	case t.Intent == snapshot.CancelPair:
+		p.over = true
+	case t.Intent == snapshot.Pair && p.hush:
+		p.hush = false
 	case t.Intent == snapshot.Pair:
-		p.asked, p.failed = p.asked && p.ending, ""
-		if !t.OK && !p.ending {
+		p.asked, p.failed = false, ""
+		if !t.OK {
 			p.failed = t.Text
 		}
-	case !t.OK:
+	case !t.OK || t.Intent == snapshot.Unpair: // the hub may not know of that
 		p.banners.tell(t)
 	}
 	p.draw()
@@ -85,23 +91,22 @@ func (p *pairWindow) told(t desklink.Told) {
 
 // ask sends a Pair.
 func (p *pairWindow) ask(in snapshot.Intent) {
-	p.asked, p.ending, p.failed = true, false, ""
+	p.asked, p.ending, p.hush, p.failed = true, false, false, ""
 	p.ui.intent(in)
 	p.draw()
 }
 
 // cancel ends the sign-in under way, to ask for then, if not nil, after it.
 func (p *pairWindow) cancel(then *snapshot.Intent) {
-	p.ending, p.then = true, then
+	p.ending, p.hush, p.over, p.then = true, true, false, then
 	p.ui.intent(snapshot.Intent{Kind: snapshot.CancelPair})
 	p.draw()
 }
 
-// problem is why the last attempt failed; an end that was asked for here is
-// none.
+// problem is why the last attempt failed.
 func (p *pairWindow) problem() string {
 	switch {
-	case p.asked || p.ending || p.ui.snap.Connect.Pairing:
+	case p.asked || p.ui.snap.Connect.Pairing:
 		return ""
 	case p.failed != "":
 		return p.failed
@@ -114,11 +119,15 @@ func (p *pairWindow) problem() string {
 func (p *pairWindow) draw() {
 	s := p.ui.snap
 	c := s.Connect
-	if p.then != nil && c.SignIn == nil && !c.Pairing {
-		next := *p.then
-		p.then = nil
-		p.ask(next)
-		return
+	if c.SignIn == nil && !c.Pairing {
+		p.ending = false
+		if next := p.then; next != nil && (p.over || s.Hub.Paired) {
+			p.then = nil
+			if !s.Hub.Paired || signInAgain(s) {
+				p.ask(*next)
+				return
+			}
+		}
 	}
 	if c.SignIn != nil || s.Hub.Paired && !signInAgain(s) || c.PairError != "" {
 		p.asked = false

@@ -143,7 +143,7 @@ func TestCancelASignIn(t *testing.T) {
 	}
 	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.CancelPair, OK: true}})
 	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.Pair, Text: "The sign-in was cancelled."}})
-	s.ended("The sign-in was cancelled.")
+	s.ended("")
 	if has(w, "was cancelled") || s.button(w, "Pair").Disabled() || s.u.pair.choose.address.Text != in.Hub {
 		t.Fatalf("after a cancel the window says %q, the address is %q", texts(w), s.u.pair.choose.address.Text)
 	}
@@ -166,7 +166,11 @@ func TestUseACodeInstead(t *testing.T) {
 	if got := s.intents(); len(got) != 0 {
 		t.Fatalf("sent %+v before the first had ended", got)
 	}
-	s.ended("The sign-in was cancelled.")
+	s.ended("")
+	if got := s.intents(); len(got) != 0 || !has(w, "One moment") {
+		t.Fatalf("sent %+v before the first had ended, the window says %q", got, texts(w))
+	}
+	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.CancelPair, OK: true}})
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Pair, Text: in.Hub, Way: "code"})
 	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.Pair, Text: "The sign-in was cancelled."}}) // the first's, late
 	in.Stage, in.Match, in.URL, in.UserCode = snapshot.SignInCode, "", "https://hub.example/pair", "BCDF-GHJK"
@@ -180,8 +184,23 @@ func TestUseACodeInstead(t *testing.T) {
 	}
 	s.tap(w, "Use the browser here instead")
 	s.intents()
+	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.CancelPair, OK: true}})
 	s.ended("")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Pair, Text: in.Hub})
+}
+
+// The person agreed just before the other way was asked for: paired is paired.
+func TestAWayThatIsNotNeededAnyMore(t *testing.T) {
+	s, w := pairing(t)
+	s.signingIn(snapshot.SigningIn{Kind: "own", Hub: "https://hub.example", Stage: snapshot.SignInBrowser, Match: "4821", URL: "https://hub.example/pair"})
+	s.tap(w, "Use a code instead")
+	s.intents()
+	s.ended("")
+	s.pairedWith(snapshot.Hub{Kind: "own", Name: "Home", Address: "https://hub.example"})
+	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.CancelPair, OK: true}})
+	if got := s.intents(); len(got) != 0 || !has(w, "Paired with Home") {
+		t.Errorf("sent %+v, the window says %q", got, texts(w))
+	}
 }
 
 func TestPairWithAutoGPT(t *testing.T) {
