@@ -23,9 +23,12 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 	h := m.o.Hooks
 	switch in.Kind {
 	case snapshot.Pair:
-		return say("Paired."), m.pair(ctx, in.Text)
+		return m.pair(ctx, in)
+	case snapshot.CancelPair:
+		m.link.now.stop()
+		return snapshot.Reply{}, nil
 	case snapshot.Unpair:
-		return say("Unpaired."), m.unpair(ctx)
+		return m.unpair(ctx)
 	case snapshot.Reconnect:
 		m.link.ops.Lock()
 		defer m.link.ops.Unlock()

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"runtime"
-	"strings"
 	"sync"
 
 	"localpc/app/login"
@@ -22,7 +21,8 @@ import (
 // end are called one at a time by whoever holds ops.
 type link struct {
 	m   *Machine
-	ops sync.Mutex // one pairing, unpairing or reconnect at a time
+	ops sync.Mutex // one change of the pairing, or reconnect, at a time
+	now pairing    // under way; it holds ops only when it changes something
 
 	mu     sync.Mutex
 	client *tunnel.Client     // guarded by mu
@@ -35,6 +35,7 @@ type linkState struct {
 	hub           snapshot.Hub
 	id            string // of the hub in rules and the record
 	signIn        bool
+	warning       string // said loudly
 	problem       string
 	fix           snapshot.IntentKind
 	fixLabel      string
@@ -72,8 +73,13 @@ func (l *link) begin(hub string) {
 		}
 		v.id = hub
 		v.hub = snapshot.Hub{Paired: true, Kind: "own", Name: hub, Address: hub}
-		if hub == settings.HubThis {
+		switch hub {
+		case settings.HubThis:
 			v.hub = snapshot.Hub{Paired: true, Kind: hub, Name: "This computer only"}
+		case settings.HubAutoGPT:
+			v.hub = snapshot.Hub{Paired: true, Kind: hub, Name: "AutoGPT", Address: l.m.o.Settings.Get().AutoGPT.Web}
+		default:
+			v.warning = openWarning(hub)
 		}
 	})
 	if hub == "" {
@@ -113,24 +119,27 @@ func (l *link) end() {
 var errNoToken = errors.New("no token for this hub")
 
 func (l *link) run(ctx context.Context, hub string) error {
-	address := hub
+	network, err := tunnel.NewNetwork(l.m.o.Settings.Get().CAFile)
+	if err != nil {
+		return sentence("This computer can't connect: " + err.Error() + ". Mend that, and try again.")
+	}
+	o := tunnel.Options{URL: hub, Network: network, Log: l.m.log, Handler: l.m.dispatch, OnState: l.onState, Hello: l.hello, Status: l.status}
 	if hub == settings.HubThis {
 		if l.m.o.Hub == nil {
 			return errors.New("this build has no hub inside")
 		}
-		a, err := l.m.o.Hub.Start(ctx)
-		if err != nil {
+		if o.URL, err = l.m.o.Hub.Start(ctx); err != nil {
 			return &startError{err}
 		}
-		address = a
+		o.Token = l.token
+	} else {
+		source := l.source(hub, network)
+		o.Token = source.token
+		o.Rejected = source.rejected
+		o.Fresh = source.Fresh
 	}
-	l.set(func(v *linkState) { v.hub.Address = address })
-	client, err := tunnel.New(tunnel.Options{
-		URL: address, Log: l.m.log, Handler: l.m.dispatch, OnState: l.onState,
-		Token:  func(ctx context.Context) (string, error) { return l.token(ctx, hub) },
-		Hello:  l.hello,
-		Status: l.status,
-	})
+	l.set(func(v *linkState) { v.hub.Address, v.hub.Proxy = o.URL, network.ProxyName(o.URL) })
+	client, err := tunnel.New(o)
 	if err != nil {
 		return err
 	}
@@ -140,28 +149,63 @@ func (l *link) run(ctx context.Context, hub string) error {
 	return client.Run(ctx)
 }
 
-// token is what proves this machine to the hub. For the hub inside, a missing
-// one is minted; without a keychain it is kept in memory.
-func (l *link) token(ctx context.Context, hub string) (string, error) {
+// source is the sign-in at a hub of somebody's, with its errors as the tunnel
+// takes them.
+type source struct{ *login.Source }
+
+func (l *link) source(hub string, network *tunnel.Network) source {
+	return source{login.NewSource(login.SourceOptions{Keychain: l.m.o.Keychain, Item: login.TokenItem(hub), HTTP: network.Client(), Log: l.m.log})}
+}
+
+func (s source) token(ctx context.Context) (string, error) {
+	token, err := s.Token(ctx)
+	return token, signInError(err)
+}
+
+func (s source) rejected(ctx context.Context, token string) error {
+	return signInError(s.Rejected(ctx, token))
+}
+
+func signInError(err error) error {
+	switch {
+	case errors.Is(err, login.ErrMissing):
+		return fmt.Errorf("%w: %w: %w", tunnel.ErrUnauthorized, errNoToken, err)
+	case errors.Is(err, login.ErrSignIn):
+		return fmt.Errorf("%w: %w", tunnel.ErrUnauthorized, err)
+	case errors.Is(err, login.ErrNoKeychain):
+		return wire.Wrap(err, wire.CodeInternal, "This computer's keychain can't be used, so it can't sign in to its hub. Unlock it; the hub is tried again by itself.")
+	}
+	return err
+}
+
+// openWarning says that a connection is not encrypted; "" where it is, or does
+// not leave this computer.
+func openWarning(hub string) string {
+	u, err := url.Parse(hub)
+	if err != nil || u.Scheme != "http" || settings.Loopback(u.Hostname()) {
+		return ""
+	}
+	return "The connection to " + u.Host + " is not encrypted: whoever is on the network between can read and change what goes over it."
+}
+
+// token is what proves this machine to the hub inside: a missing one is minted;
+// without a keychain it is kept in memory.
+func (l *link) token(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	held := l.view.embeddedToken
 	l.mu.Unlock()
-	if held != "" && hub == settings.HubThis {
+	if held != "" {
 		return held, nil
 	}
-	token, err := l.m.o.Keychain.Get(ctx, login.TokenItem(hub))
+	token, err := l.m.o.Keychain.Get(ctx, login.TokenItem(settings.HubThis))
 	switch {
 	case err == nil:
 		return token, nil
-	case hub == settings.HubThis && errors.Is(err, login.ErrMissing):
-		return l.mint(ctx)
-	case hub == settings.HubThis:
-		l.m.log.Warn("The keychain does not give the token", "err", err)
-		return l.pass(ctx)
 	case errors.Is(err, login.ErrMissing):
-		return "", fmt.Errorf("%w: %w", tunnel.ErrUnauthorized, errNoToken)
+		return l.mint(ctx)
 	}
-	return "", wire.Wrap(err, wire.CodeInternal, "This computer's keychain can't be read, so it can't sign in to its hub. Unlock it; the hub is tried again by itself.")
+	l.m.log.Warn("The keychain does not give the token", "err", err)
+	return l.pass(ctx)
 }
 
 // NoKeychain is the warning where there is none to use.
@@ -224,6 +268,10 @@ func (l *link) onState(s tunnel.State) {
 		switch s.Phase {
 		case tunnel.Online:
 			v.problem, v.fix, v.fixLabel, v.signIn = "", "", "", false
+			v.hub.SignIn = "kept in the keychain"
+			if v.embeddedToken != "" {
+				v.hub.SignIn = "kept in memory until this program ends"
+			}
 			if s.HubName != "" && v.hub.Kind != settings.HubThis {
 				v.hub.Name = s.HubName
 			}
@@ -242,16 +290,21 @@ func (l *link) fail(err error) {
 	l.set(func(v *linkState) {
 		v.hub.Online = false
 		var se *startError
+		var said sentence
 		switch {
 		case errors.As(err, &se):
 			v.problem = l.m.startProblem(se)
 			v.fix, v.fixLabel = snapshot.Reconnect, "Try again"
 		case errors.Is(err, tunnel.ErrReplaced):
 			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Connect here again"
+		case errors.As(err, &said):
+			v.problem, v.fix, v.fixLabel = said.Error(), snapshot.Reconnect, "Try again"
 		case errors.Is(err, errNoToken):
-			v.problem, v.fix, v.fixLabel, v.signIn = "This computer is not signed in to its hub.", snapshot.Pair, "Pair again", true
+			v.problem, v.fix, v.fixLabel, v.signIn = "This computer is not signed in to its hub.", snapshot.Pair, "Sign in", true
+			v.hub.SignIn = "missing"
 		case errors.Is(err, tunnel.ErrUnauthorized), errors.Is(err, tunnel.ErrRevoked):
-			v.problem, v.fix, v.fixLabel, v.signIn = tunnel.Sentence(err), snapshot.Pair, "Pair again", true
+			v.problem, v.fix, v.fixLabel, v.signIn = tunnel.Sentence(err), snapshot.Pair, "Sign in again", true
+			v.hub.SignIn = "ended"
 		default:
 			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Try again"
 		}
@@ -285,104 +338,6 @@ func (l *link) ended(session, reason string) {
 	if err := c.Notify(wire.TypeSessionEnded, &wire.SessionEnded{SessionID: session, Reason: reason}); err != nil {
 		l.m.log.Info("The hub could not be told of a session's end", "err", err)
 	}
-}
-
-// pair makes this machine known to a hub and connects to it: "" or "this" for
-// the one inside, or the line ADDRESS#TOKEN that a hub printed. It works again
-// for one that is paired already.
-func (m *Machine) pair(ctx context.Context, line string) error {
-	m.link.ops.Lock()
-	defer m.link.ops.Unlock()
-	hub := settings.HubThis
-	token := ""
-	if line != "" && line != settings.HubThis {
-		u, err := url.Parse(strings.TrimSpace(line))
-		if err != nil || u.Host == "" || u.Fragment == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return sentence("That is no pairing line. It looks like https://hub.example#token; the hub prints it.")
-		}
-		token, u.Fragment = u.Fragment, ""
-		hub = strings.TrimSuffix(u.String(), "/")
-	}
-	old := m.o.Settings.Get().Hub
-	if old != "" && old != hub {
-		return sentence("This computer is paired already. Unpair it first.")
-	}
-	m.setConnect(func(c *snapshot.Connect) { c.Pairing, c.PairError = true, "" })
-	err := m.pairWith(ctx, hub, token)
-	if err != nil && old != "" {
-		m.link.begin(old) // as it was before
-	}
-	m.setConnect(func(c *snapshot.Connect) {
-		c.Pairing = false
-		if err != nil {
-			c.PairError = err.Error()
-		}
-	})
-	return err
-}
-
-func (m *Machine) pairWith(ctx context.Context, hub, token string) error {
-	m.link.end()
-	if hub == settings.HubThis {
-		if m.o.Hub == nil {
-			return sentence("This build has no hub inside.")
-		}
-		if _, err := m.o.Hub.Start(ctx); err != nil {
-			m.log.Error("The hub inside could not start", "err", err)
-			return sentence(m.startProblem(err))
-		}
-		if _, err := m.link.mint(ctx); err != nil {
-			m.log.Error("The hub inside gave no token", "err", err)
-			return sentence("The hub inside this program could not make a key for this computer; the log says why.")
-		}
-	} else if err := m.o.Keychain.Set(ctx, login.TokenItem(hub), token); err != nil {
-		m.log.Error("The keychain does not take the token", "err", err)
-		return sentence("This computer's keychain can't be used, so the sign-in could not be kept. Unlock it, and pair again.")
-	}
-	if err := m.o.Record.Happened(ctx, "paired", hub); err != nil {
-		m.log.Error("Pairing could not be recorded", "err", err)
-		return sentence("This computer could not write its record, so it was not paired. Is the disk full?")
-	}
-	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = hub }); err != nil {
-		m.log.Error("The settings could not be saved", "err", err)
-		return sentence("The settings could not be saved, so this computer was not paired. Is the disk full?")
-	}
-	m.link.begin(hub)
-	return nil
-}
-
-// unpair ends every session, disconnects and forgets the hub.
-func (m *Machine) unpair(ctx context.Context) error {
-	m.link.ops.Lock()
-	defer m.link.ops.Unlock()
-	s := m.o.Settings.Get()
-	if s.Hub == "" {
-		return sentence("This computer is not paired.")
-	}
-	m.flights.stop("", stoppedBy("This computer was unpaired."))
-	m.sessions.endAll(ctx, "This computer was unpaired.")
-	m.link.end()
-	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = "" }); err != nil {
-		m.log.Error("The settings could not be saved", "err", err)
-		m.link.begin(s.Hub)
-		return sentence("The settings could not be saved, so this computer is still paired. Is the disk full?")
-	}
-	if s.Hub == settings.HubThis && m.o.Hub != nil {
-		if err := m.o.Hub.RevokeMachine(ctx, s.MachineID); err != nil {
-			m.log.Warn("The hub could not be told of the unpairing", "err", err)
-		}
-		m.o.Hub.Stop()
-	}
-	if err := m.o.Keychain.Delete(ctx, login.TokenItem(s.Hub)); err != nil {
-		m.log.Warn("The token could not be removed from the keychain", "err", err)
-	}
-	if err := m.o.Record.Happened(ctx, "unpaired", s.Hub); err != nil {
-		m.log.Error("Unpairing could not be recorded", "err", err)
-	}
-	m.link.set(func(v *linkState) { v.embeddedToken = "" })
-	m.setConnect(func(c *snapshot.Connect) { *c = snapshot.Connect{} })
-	m.link.begin("")
-	return nil
 }
 
 func (m *Machine) setConnect(fn func(*snapshot.Connect)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"localpc/app/settings"
+	"localpc/tunnel"
 )
 
 // fakeHub is a hub inside that gives tokens and never listens.
@@ -41,7 +42,7 @@ func TestTokenFromMemoryToTheKeychain(t *testing.T) {
 	t.Cleanup(keyring.MockInit)
 	token := func(want string) {
 		t.Helper()
-		got, err := m.link.token(t.Context(), settings.HubThis)
+		got, err := m.link.token(t.Context())
 		if err != nil || got != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
@@ -55,7 +56,7 @@ func TestTokenFromMemoryToTheKeychain(t *testing.T) {
 	token("token 2")
 	// The hub of somebody else needs the keychain, and says so.
 	keyring.MockInitWithError(errors.New("the collection is locked"))
-	if _, err := m.link.token(t.Context(), "https://hub.example"); err == nil || !strings.Contains(err.Error(), "keychain can't be read") {
+	if _, err := m.link.source("https://hub.example", &tunnel.Network{}).token(t.Context()); err == nil || !strings.Contains(err.Error(), "keychain can't be used") {
 		t.Errorf("%v", err)
 	}
 }
@@ -84,7 +85,7 @@ func TestUnpairThatCannotBeSaved(t *testing.T) {
 	must(t, err)
 	must(t, m.o.Settings.Change(func(s *settings.Settings) { s.Hub = settings.HubThis }))
 	must(t, os.RemoveAll(dir))
-	if err := m.unpair(t.Context()); err == nil || !strings.Contains(err.Error(), "still paired") {
+	if _, err := m.unpair(t.Context()); err == nil || !strings.Contains(err.Error(), "still paired") {
 		t.Errorf("%v", err)
 	}
 	if s := m.link.state(); !s.hub.Paired || m.o.Settings.Get().Hub != settings.HubThis {

@@ -155,6 +155,7 @@ func (m *Machine) Run(ctx context.Context) error {
 func (m *Machine) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
+	m.within(ctx, "pairing", m.link.now.stop)
 	m.flights.stop("", stoppedBy("This computer's program was closed."))
 	m.within(ctx, "sessions", func() { m.sessions.endAll(ctx, "This computer's program was closed.") })
 	m.within(ctx, "link", m.link.end)

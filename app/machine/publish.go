@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"localpc/app/settings"
 	"localpc/app/snapshot"
 	"localpc/consent"
 )
@@ -64,6 +65,10 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	s.Paused, s.Stopped, s.Connect, s.Record = m.paused, m.stopped, m.connect, m.checked
 	s.Warnings = append([]string(nil), m.warnings...)
 	m.mu.Unlock()
+	if link.warning != "" {
+		s.Warnings = append(s.Warnings, link.warning)
+	}
+	s.Connect.AutoGPT, s.Connect.AutoGPTUsual = shownAutoGPT(set.AutoGPT), shownAutoGPT(settings.DefaultAutoGPT)
 	working := ""
 	for _, sess := range s.Sessions {
 		if sess.Running > 0 {
@@ -77,7 +82,7 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 			s.Line = "1 question waits for you"
 		}
 	case link.signIn:
-		s.State, s.Line = snapshot.SignIn, "Pair this computer again"
+		s.State, s.Line = snapshot.SignIn, "Sign in again"
 	case s.Stopped != nil:
 		s.State, s.Line = snapshot.Paused, "Everything stopped"
 	case s.Paused:

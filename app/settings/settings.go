@@ -35,30 +35,13 @@ type Settings struct {
 	// Folder is offered first on a session card; "" means a new one below
 	// "Local PC" in the home.
 	Folder string `toml:"folder"`
+	// CAFile is a PEM file with authorities that hubs and proxies are trusted
+	// by, besides the system's; "" for none.
+	CAFile string `toml:"ca_file"`
 }
 
 // DefaultEmbeddedHub is where the embedded hub listens.
 const DefaultEmbeddedHub = "127.0.0.1:4417"
-
-// AutoGPT is the profile of an AutoGPT platform (wire 1.1, sections 1 and 10).
-// Fields that are left out have the values of DefaultAutoGPT.
-type AutoGPT struct {
-	Web      string `toml:"web"`       // base of the pages, https
-	API      string `toml:"api"`       // base of the OAuth calls, https
-	WS       string `toml:"websocket"` // base of the sockets, wss
-	ClientID string `toml:"client_id"`
-	Scope    string `toml:"scope"`
-	// The loopback ports that are registered as redirect addresses.
-	FirstPort int `toml:"first_port"`
-	LastPort  int `toml:"last_port"`
-}
-
-// DefaultAutoGPT is the public platform.
-var DefaultAutoGPT = AutoGPT{Web: "https://platform.autogpt.net", API: "https://platform.autogpt.net", WS: "wss://platform.autogpt.net",
-	ClientID: "autogpt-local-executor", Scope: "USE_TOOLS", FirstPort: 41899, LastPort: 41910}
-
-// HubAutoGPT is the value of Settings.Hub for that platform.
-const HubAutoGPT = "autogpt"
 
 // HubThis is the value of Settings.Hub for the embedded hub.
 const HubThis = "this"
@@ -156,6 +139,7 @@ func (s *Settings) fill() bool {
 	if s.EmbeddedHub == "" {
 		s.EmbeddedHub = DefaultEmbeddedHub
 	}
+	s.AutoGPT = s.AutoGPT.Fill()
 	return *s != before
 }
 
@@ -202,11 +186,17 @@ func (s Settings) validate() error {
 	if n := utf8.RuneCountInString(s.Name); n < 1 || n > 128 {
 		return errors.New("name must have 1 to 128 characters")
 	}
-	if s.Hub != "" && s.Hub != HubThis && !strings.HasPrefix(s.Hub, "http://") && !strings.HasPrefix(s.Hub, "https://") {
-		return errors.New(`hub must be empty, "this", or an address that begins with https://`)
+	if s.Hub != "" && s.Hub != HubThis && s.Hub != HubAutoGPT && !strings.HasPrefix(s.Hub, "http://") && !strings.HasPrefix(s.Hub, "https://") {
+		return errors.New(`hub must be empty, "this", "autogpt", or an address that begins with https://`)
 	}
 	if s.Folder != "" && !filepath.IsAbs(s.Folder) {
 		return errors.New("folder must be an absolute path")
+	}
+	if s.CAFile != "" && !filepath.IsAbs(s.CAFile) {
+		return errors.New("ca_file must be an absolute path")
+	}
+	if err := s.AutoGPT.Check(); err != nil {
+		return err
 	}
 	return CheckLoopback(s.EmbeddedHub)
 }

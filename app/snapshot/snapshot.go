@@ -55,6 +55,11 @@ type Hub struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Online  bool   `json:"online"`
+	// SignIn says in a few words how the sign-in there is: "kept in the
+	// keychain", "ended"; "" before it was used. Proxy is what the hub is
+	// reached through, HOST:PORT; "" for none.
+	SignIn string `json:"sign_in,omitempty"`
+	Proxy  string `json:"proxy,omitempty"`
 }
 
 // Stopped reports what Stop everything did.

@@ -31,19 +31,6 @@ func ask(c *cli, in snapshot.Intent) error {
 	return nil
 }
 
-func pair(c *cli, args []string) error {
-	if len(args) != 1 {
-		return usageError("pair takes one word: this, or the line that a hub printed")
-	}
-	if err := ask(c, snapshot.Intent{Kind: snapshot.Pair, Text: args[0]}); err != nil {
-		return err
-	}
-	if args[0] == "this" {
-		fmt.Fprintf(c.out, "Make a key for a program with: %s-hub key add NAME --data '%s'\n", os.Args[0], c.paths.Hub())
-	}
-	return nil
-}
-
 // pairedWords name the hub, and its address once that is known.
 func pairedWords(name, address string) string {
 	if address == "" {
@@ -90,6 +77,15 @@ func status(c *cli, args []string) error {
 	fmt.Fprintf(c.out, "%s: %s\n", v(s.Machine), v(s.Line))
 	if s.Hub.Paired {
 		fmt.Fprintln(c.out, pairedWords(v(s.Hub.Name), v(s.Hub.Address)))
+		if s.Hub.SignIn != "" {
+			fmt.Fprintln(c.out, "Sign-in:", v(s.Hub.SignIn))
+		}
+		if s.Hub.Proxy != "" {
+			fmt.Fprintln(c.out, "Through the proxy", v(s.Hub.Proxy))
+		}
+	}
+	if words := signInWords(s.Connect.SignIn); words != "" {
+		fmt.Fprintln(c.out, words)
 	}
 	if s.Problem != "" {
 		fmt.Fprintln(c.out, v(s.Problem))

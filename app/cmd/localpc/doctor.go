@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"localpc/app/control"
 	"localpc/app/login"
+	"localpc/app/snapshot"
 	"localpc/app/tray"
 	"localpc/capabilities/shell"
 	"localpc/consent"
@@ -28,7 +28,7 @@ func doctor(c *cli, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	list := []check{running(c), contained(ctx), keychainCheck(ctx)}
+	list := append(running(c), contained(ctx), keychainCheck(ctx))
 	if hasDisplay() {
 		list = append(list, check{"display", true, "cards and windows can be shown"})
 		if tray.HostPresent(ctx) {
@@ -52,17 +52,37 @@ func doctor(c *cli, args []string) error {
 	return nil
 }
 
-func running(c *cli) check {
+// running tells of the program that runs: its hub, its sign-in there, and the
+// proxy on the way.
+func running(c *cli) []check {
 	cl, err := control.Dial(c.paths.Socket())
 	if err != nil {
-		return check{"program", false, "not running; start it with localpc"}
+		return []check{{"program", false, "not running; start it with localpc"}}
 	}
 	defer cl.Close()
 	resp, err := cl.Do(control.Request{Op: control.OpStatus})
 	if err != nil {
-		return check{"program", false, err.Error()}
+		return []check{{"program", false, err.Error()}}
 	}
-	return check{"program", true, consent.Visible(resp.Snapshot.Line, false)}
+	v := func(t string) string { return consent.Visible(t, false) }
+	s := resp.Snapshot
+	list := []check{{"program", true, v(s.Line)}}
+	if !s.Hub.Paired {
+		return append(list, check{"hub", false, "not paired; localpc pair says how"})
+	}
+	hub := check{"hub", s.Hub.Online, pairedWords(v(s.Hub.Name), v(s.Hub.Address))}
+	if s.Problem != "" {
+		hub.Say += ": " + v(s.Problem)
+	}
+	list = append(list, hub)
+	if s.Hub.SignIn != "" {
+		list = append(list, check{"sign-in", s.State != snapshot.SignIn, v(s.Hub.SignIn)})
+	}
+	proxy := check{"proxy", true, "the hub is reached without a proxy"}
+	if s.Hub.Proxy != "" {
+		proxy.Say = "the hub is reached through " + v(s.Hub.Proxy)
+	}
+	return append(list, proxy)
 }
 
 func contained(ctx context.Context) check {
@@ -82,8 +102,7 @@ func contained(ctx context.Context) check {
 }
 
 func keychainCheck(ctx context.Context) check {
-	_, err := login.Keychain{Machine: "doctor"}.Get(ctx, "probe")
-	if err == nil || errors.Is(err, login.ErrMissing) {
+	if err := (login.Keychain{Machine: "doctor"}).Check(ctx); err == nil {
 		return check{"keychain", true, "the keychain answers"}
 	}
 	return check{"keychain", false, "the keychain can't be used: unlock it, or install one (gnome-keyring, KWallet)"}

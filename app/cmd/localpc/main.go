@@ -17,11 +17,7 @@ import (
 const version = "0.1.0"
 
 // Exit codes.
-const (
-	exitOK    = 0
-	exitFail  = 1
-	exitUsage = 2
-)
+const exitOK, exitFail, exitUsage = 0, 1, 2
 
 const usage = `Local PC Executor lends this computer to an AI agent, on your terms.
 
@@ -33,7 +29,11 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
       --policy ask|contained|full
                              contained: files and contained commands in --folder
                              without asking; full: everything, without asking
-  localpc pair this|LINE     pair with the hub inside, or with one that printed LINE
+  localpc pair this          pair with the hub inside
+  localpc pair ADDRESS|LINE  sign in at a hub of your own; LINE is what one printed
+      --code                 with a code that is typed on any device
+  localpc pair autogpt       sign in at AutoGPT; where it is not the public one:
+      --web URL --api URL --ws URL --client-id ID --scope NAMES --ports A-B
   localpc unpair
   localpc status             what goes on; answers a question that waits
   localpc doctor             what works here, and what to do about the rest
@@ -59,6 +59,7 @@ type cli struct {
 	json  bool
 	out   io.Writer
 	run   runFlags
+	pair  pairFlags
 }
 
 // usageError is a wrong use: exit 2.
@@ -69,7 +70,7 @@ func (e usageError) Error() string { return string(e) }
 func commands() map[string]command {
 	return map[string]command{
 		"run":       {run: run, flags: runFlagSet},
-		"pair":      {run: pair},
+		"pair":      {run: pair, flags: pairFlagSet},
 		"unpair":    {run: unpair},
 		"status":    {run: status, flags: jsonFlag},
 		"doctor":    {run: doctor, flags: jsonFlag},

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -42,7 +41,13 @@ func (r *runFlags) check() error {
 	if r.hub != "" && r.embeddedHub != "" {
 		return usageError("--hub and --embedded-hub exclude each other")
 	}
-	r.hub = strings.TrimSuffix(r.hub, "/") // as pairing keeps it
+	if r.hub != "" {
+		hub, err := settings.HubAddress(r.hub) // as pairing keeps it
+		if err != nil {
+			return usageError("--hub is no hub's address: " + err.Error())
+		}
+		r.hub = hub
+	}
 	if r.embeddedHub != "" {
 		if err := settings.CheckLoopback(r.embeddedHub); err != nil {
 			return usageError(err.Error())
