@@ -1,0 +1,532 @@
+package autogpt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
+	msg "localpc/tunnel/wire/autogpt"
+)
+
+const (
+	writeTimeout = 30 * time.Second
+	// farewell is how long a connection that the hub ends may take to say so.
+	farewell = 2 * time.Second
+)
+
+// conn is one connection: a machine's control connection, or the data
+// connection of one chat. Its reader is the goroutine of the HTTP request that
+// became the WebSocket; beat is its only other one.
+type conn struct {
+	f       *Face
+	ws      *websocket.Conn
+	access  store.Access
+	session string // "" on a control connection
+	machine string
+	info    *Machine // of a control connection
+	granted []string
+
+	// writing holds one token: who has it may write. It is a channel so that
+	// the end of a connection need not wait for a write that is stuck.
+	writing chan struct{}
+
+	mu       sync.Mutex
+	calls    map[string]*Call // outstanding requests; guarded by mu
+	room     chan struct{}    // closed and made anew when there may be room; guarded by mu
+	limit    int              // of requests at once; guarded by mu
+	capacity int              // as the machine told last, -1 when it never has; guarded by mu
+	gone     *wire.Error      // why nothing is taken any more; guarded by mu
+	done     chan struct{}    // closed when gone
+}
+
+func newConn(f *Face, ws *websocket.Conn, a store.Access, session string) *conn {
+	return &conn{f: f, ws: ws, access: a, session: session, writing: make(chan struct{}, 1), calls: map[string]*Call{},
+		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{})}
+}
+
+func (c *conn) control() bool { return c.session == "" }
+
+// sayClose sends a close frame; the error says the same to the log.
+func (c *conn) sayClose(code int, reason string) error {
+	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, clip(reason)), time.Now().Add(time.Second))
+	return &msg.CloseError{Code: code, Reason: reason}
+}
+
+// greet waits for HELLO and checks it, in the protocol's order.
+func (c *conn) greet(b store.Binding) (msg.Message, error) {
+	_ = c.ws.SetReadDeadline(time.Now().Add(c.f.o.HelloTimeout))
+	kind, r, err := c.ws.NextReader()
+	var data []byte
+	if err == nil {
+		data, err = wire.ReadFrame(r, msg.MaxHello)
+	}
+	var frame *wire.FrameError
+	switch {
+	case errors.As(err, &frame):
+		return msg.Message{}, c.sayClose(msg.CloseBadHello, "HELLO is over 64 KiB")
+	case isTimeout(err):
+		return msg.Message{}, c.sayClose(msg.CloseHelloTimeout, "no HELLO in time")
+	case err != nil:
+		return msg.Message{}, err
+	case kind != websocket.TextMessage:
+		return msg.Message{}, c.sayClose(msg.CloseBadHello, "HELLO must be text")
+	}
+	m, hello, err := msg.DecodeHello(data, c.control())
+	var refused *msg.CloseError
+	if errors.As(err, &refused) {
+		return m, c.sayClose(refused.Code, refused.Reason)
+	}
+	if err != nil {
+		return m, c.sayClose(msg.CloseInternal, "HELLO could not be read")
+	}
+	version, ok := msg.Negotiate(hello.Protocol)
+	c.machine = hello.MachineID
+	c.granted = c.f.grant(hello.Capabilities, c.control())
+	switch {
+	case !ok:
+		return m, c.sayClose(msg.CloseVersion, "this hub speaks version "+msg.Version)
+	case !c.control() && (b.Machine != c.machine || b.Root != *hello.AllowedRoot):
+		return m, c.sayClose(msg.CloseForbidden, "the chat is bound to another computer or folder")
+	case c.access.Machine != "" && c.access.Machine != c.machine:
+		return m, c.sayClose(msg.CloseForbidden, "the sign-in belongs to another computer")
+	case c.control() && (version != msg.Version || len(msg.Grant(hello.Capabilities, []string{msg.Browse})) == 0):
+		return m, c.sayClose(msg.CloseVersion, "a control connection needs version 1.1 and directory_browse")
+	}
+	err = c.f.o.Hub.BindSignIn(c.f.ctx, c.access.SignIn, c.machine)
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrTaken):
+		return m, c.sayClose(msg.CloseForbidden, "the computer, or the sign-in, is somebody else's")
+	case err != nil:
+		c.f.log.Error("Sign-in could not be bound", "machine", c.machine, "err", err)
+		return m, c.sayClose(msg.CloseInternal, "the hub could not note the computer")
+	}
+	return m, nil
+}
+
+func (f *Face) grant(advertised []string, control bool) []string {
+	granted := msg.Grant(advertised, f.o.Grants)
+	if control {
+		return granted
+	}
+	// Folders are browsed on the control connection alone.
+	out := granted[:0]
+	for _, g := range granted {
+		if g != msg.Browse {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// serve makes the connection the only one of its kind and reads until it ends.
+func (c *conn) serve(hello msg.Message) error {
+	c.writing <- struct{}{} // HELLO_ACK is the first frame
+	old, stale, err := c.join(hello)
+	if err != nil {
+		<-c.writing
+		c.end(msg.CloseInternal, "the hub could not note the connection", "")
+		return err
+	}
+	defer c.leave()
+	if old != nil {
+		old.end(msg.CloseReplaced, "a newer connection took over", msg.ReasonAnother)
+	}
+	for _, o := range stale {
+		o.end(websocket.CloseNormalClosure, "the control connection is new", "")
+	}
+	err = c.acknowledge(hello)
+	<-c.writing
+	if err != nil {
+		c.end(msg.CloseInternal, "HELLO_ACK could not be sent", "")
+		return err
+	}
+	// A revocation that came after the token was checked has found the
+	// connection, or is found here.
+	if live, err := c.f.o.Hub.SignInLive(c.f.ctx, c.access.SignIn); err != nil || !live {
+		c.end(msg.CloseRevoked, "revoked", msg.ReasonUser)
+	}
+	c.f.arrived(c)
+	c.f.log.Info("Connection accepted", "user", c.access.User, "machine", c.machine, "session", c.session)
+	var beating sync.WaitGroup
+	beating.Go(c.beat)
+	err = c.read()
+	c.end(websocket.CloseNormalClosure, "", "")
+	beating.Wait()
+	return err
+}
+
+// join takes its place. It returns the connection that had it, and those of
+// the machine's chats that a new control connection ends.
+func (c *conn) join(hello msg.Message) (old *conn, stale []*conn, err error) {
+	f := c.f
+	f.joining.Lock()
+	defer f.joining.Unlock()
+	if c.control() {
+		c.info = &Machine{User: c.access.User, ID: c.machine, SignIn: c.access.SignIn, Connection: uuid.NewString(), Since: time.Now(),
+			Hello: *hello.Payload.(*msg.Hello), Granted: c.granted, c: c}
+		if err := f.o.Hub.Joined(f.ctx, c.info); err != nil {
+			return nil, nil, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conns[c] = struct{}{}
+	if !c.control() {
+		old, f.chats[c.session] = f.chats[c.session], c
+		return old, nil, nil
+	}
+	key := owned{c.access.User, c.machine}
+	old, f.controls[key] = f.controls[key], c
+	// A machine ends its chats when its control connection is new: what is left
+	// of them here would only swallow requests.
+	for o := range f.conns {
+		if !o.control() && (owned{o.access.User, o.machine}) == key {
+			stale = append(stale, o)
+			if f.chats[o.session] == o {
+				delete(f.chats, o.session)
+			}
+		}
+	}
+	return old, stale, nil
+}
+
+func (c *conn) leave() {
+	f := c.f
+	f.mu.Lock()
+	delete(f.conns, c)
+	if key := (owned{c.access.User, c.machine}); c.control() && f.controls[key] == c {
+		delete(f.controls, key)
+	}
+	if !c.control() && f.chats[c.session] == c {
+		delete(f.chats, c.session)
+	}
+	f.mu.Unlock()
+	if c.control() {
+		f.o.Hub.Left(c.info)
+	}
+}
+
+// acknowledge sends HELLO_ACK; the caller may write.
+func (c *conn) acknowledge(hello msg.Message) error {
+	version, _ := msg.Negotiate(hello.Payload.(*msg.Hello).Protocol)
+	ack := &msg.HelloAck{Protocol: version, Granted: c.granted, MaxFileSize: c.f.o.MaxFileSize,
+		CommandTimeout: int64(c.f.o.CommandTimeout / time.Second), MaxConcurrent: int64(c.f.o.MaxConcurrent)}
+	if c.control() {
+		ack.ConnectionID = &c.info.Connection
+	} else {
+		ack.SessionID = &c.session
+	}
+	data, err := msg.Encode(msg.Message{Type: msg.TypeHelloAck, ID: hello.ID, Payload: ack}, wire.ToMachine)
+	if err != nil {
+		return err
+	}
+	return c.put(data, c.f.o.HelloTimeout)
+}
+
+// read takes frames until the connection ends. It blocks on nothing but the
+// socket.
+func (c *conn) read() error {
+	c.ws.SetReadLimit(msg.MaxFrame)
+	c.alive()
+	c.ws.SetPongHandler(func(string) error { c.alive(); return nil })
+	pong := c.ws.PingHandler()
+	c.ws.SetPingHandler(func(d string) error { c.alive(); return pong(d) })
+	for {
+		kind, r, err := c.ws.NextReader()
+		var data []byte
+		if err == nil {
+			data, err = io.ReadAll(lively{r, c.alive})
+		}
+		switch {
+		case errors.Is(err, websocket.ErrReadLimit):
+			return c.breach(1, "more than 16 MiB")
+		case isTimeout(err) && c.ended() == nil:
+			return fmt.Errorf("nothing heard for %s", c.f.o.Heartbeat+c.f.o.PongTimeout)
+		case err != nil:
+			return err
+		}
+		c.alive()
+		if c.ended() != nil {
+			continue // only the close frame counts now
+		}
+		if kind != websocket.TextMessage {
+			return c.breach(1, "a binary frame")
+		}
+		if err := c.take(data); err != nil {
+			return err
+		}
+	}
+}
+
+// lively counts every piece of a long frame as a sign of life.
+type lively struct {
+	r     io.Reader
+	alive func()
+}
+
+func (l lively) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		l.alive()
+	}
+	return n, err
+}
+
+// alive puts off the end of a silent connection.
+func (c *conn) alive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone == nil {
+		_ = c.ws.SetReadDeadline(time.Now().Add(c.f.o.Heartbeat + c.f.o.PongTimeout))
+	}
+}
+
+// breach drops the connection for what the machine did: a number of section
+// 11 of the protocol.
+func (c *conn) breach(rule int, what string) error {
+	c.f.log.Warn("Connection dropped for a breach of the protocol", "user", c.access.User, "machine", c.machine, "session", c.session, "rule", rule, "breach", what)
+	c.end(websocket.CloseInternalServerErr, fmt.Sprintf("rule %d: %s", rule, what), "")
+	return fmt.Errorf("breach of rule %d: %s", rule, what)
+}
+
+// harmless is a breach that only a strict hub drops a connection for.
+func (c *conn) harmless(rule int, what string) error {
+	if c.f.o.Strict {
+		return c.breach(rule, what)
+	}
+	c.f.log.Warn("Breach of the protocol", "user", c.access.User, "machine", c.machine, "session", c.session, "rule", rule, "breach", what)
+	return nil
+}
+
+// take handles one frame. An error ends the connection.
+func (c *conn) take(data []byte) error {
+	m, err := msg.Decode(data, wire.ToHub)
+	var frame *msg.FrameError
+	if errors.As(err, &frame) {
+		if frame.Breach {
+			return c.breach(ruleOf(frame), frame.Error())
+		}
+		return c.unreadable(frame)
+	}
+	switch p := m.Payload.(type) {
+	case *msg.Hello:
+		return c.breach(2, "a second HELLO")
+	case *msg.Status:
+		c.status(p, data)
+		if c.control() {
+			c.f.o.Hub.Heard(c.f.ctx, c.info)
+		}
+		return nil
+	case *msg.Reserved:
+		if m.Type == msg.TypeRecordingStep {
+			c.f.log.Info("Step without a recording", "machine", c.machine, "session", c.session)
+			return nil
+		}
+	}
+	if n := m.PendingCapacity; n != nil {
+		c.setCapacity(*n)
+	} else if n := payloadCapacity(data); n != nil {
+		c.setCapacity(*n)
+	}
+	return c.deliver(m.ID, m.Type, len(data), func(*Call) (msg.Message, error) { return m, nil })
+}
+
+// ruleOf tells which rule a frame broke that could not be read.
+func ruleOf(e *msg.FrameError) int {
+	switch {
+	case e.Type == "" && e.ID == "" && (e.NotJSON || strings.Contains(e.Reason, "object") || strings.Contains(e.Reason, "bytes")):
+		return 1
+	case strings.HasPrefix(e.Reason, "id ") || strings.HasPrefix(e.Reason, "payload"):
+		return 3
+	}
+	return 2
+}
+
+// unreadable fails the request that a malformed reply belongs to.
+func (c *conn) unreadable(e *msg.FrameError) error {
+	c.f.log.Warn("Frame refused", "machine", c.machine, "session", c.session, "type", string(e.Type), "reason", e.Reason)
+	if e.Type == msg.TypeStatus || e.Type == msg.TypeRecordingStep {
+		return nil
+	}
+	if e.Type == msg.TypeHello {
+		return c.breach(2, "a second HELLO")
+	}
+	return c.deliver(e.ID, e.Type, 0, func(*Call) (msg.Message, error) {
+		return msg.Message{}, wire.Wrap(e, CodeInvalidReply, "The computer's answer could not be understood.")
+	})
+}
+
+// status takes what the machine says of its load.
+func (c *conn) status(s *msg.Status, data []byte) {
+	n := payloadCapacity(data)
+	if n == nil {
+		n = ptr(max(0, s.MaxConcurrent-s.InFlight))
+	}
+	c.mu.Lock()
+	c.limit = min(c.f.o.MaxConcurrent, s.MaxConcurrent)
+	if s.InFlight+s.QueueDepth == 0 {
+		// What nobody waits for any more is not being worked on either: its
+		// answer will not come.
+		for _, call := range c.calls {
+			call.idle = call.idle || call.left
+		}
+	}
+	c.mu.Unlock()
+	c.setCapacity(*n)
+}
+
+// payloadCapacity is pending_capacity where older machines put it.
+func payloadCapacity(data []byte) *int {
+	if len(data) > 64<<10 || !strings.Contains(string(data), `"pending_capacity"`) {
+		return nil
+	}
+	var v struct {
+		Payload struct {
+			N json.Number `json:"pending_capacity"`
+		} `json:"payload"`
+	}
+	if json.Unmarshal(data, &v) != nil {
+		return nil
+	}
+	n, err := v.Payload.N.Int64()
+	if err != nil || n < 0 {
+		return nil
+	}
+	return ptr(int(min(n, 1<<20)))
+}
+
+func (c *conn) setCapacity(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.capacity = n
+	c.wakeLocked()
+}
+
+func (c *conn) wakeLocked() {
+	close(c.room)
+	c.room = make(chan struct{})
+}
+
+func (c *conn) ended() *wire.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+// beat pings, and ends the connection when its token expires.
+func (c *conn) beat() {
+	t := time.NewTicker(c.f.o.Heartbeat)
+	defer t.Stop()
+	expiry := time.NewTimer(c.access.Expires.Sub(c.f.o.Now()))
+	defer expiry.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-t.C:
+			_ = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
+		case <-expiry.C:
+			c.end(msg.CloseUnauthorized, "the access token has expired", "")
+			return
+		}
+	}
+}
+
+// end ends every request now, says SESSION_REVOKED if there is a reason for
+// it, closes, and lets the reader go within farewell. Only the first call
+// counts.
+func (c *conn) end(code int, why, revoked string) {
+	cause := wire.Errorf(wire.CodeLost, "The connection to the computer was lost.")
+	switch code {
+	case websocket.CloseGoingAway:
+		cause = wire.Errorf(wire.CodeLost, "The hub was stopped.")
+	case msg.CloseReplaced:
+		cause = wire.Errorf(wire.CodeLost, "A newer connection of the computer took over.")
+	case msg.CloseRevoked:
+		cause = wire.Errorf(wire.CodeLost, "The computer was disconnected from the hub.")
+	case msg.CloseUnauthorized:
+		cause = wire.Errorf(wire.CodeLost, "The computer's sign-in expired; it signs in again by itself.")
+	}
+	c.mu.Lock()
+	if c.gone != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.gone = cause
+	close(c.done)
+	calls := c.calls
+	c.calls = map[string]*Call{}
+	c.wakeLocked()
+	_ = c.ws.SetReadDeadline(time.Now().Add(farewell))
+	c.mu.Unlock()
+	for _, call := range calls {
+		call.fail(cause)
+	}
+	if revoked != "" {
+		p := &msg.Revoked{Reason: revoked}
+		if revoked == msg.ReasonAnother {
+			p.NewMachine = &c.machine
+		}
+		data, err := msg.Encode(msg.Message{Type: msg.TypeRevoked, ID: uuid.NewString(), Payload: p}, wire.ToMachine)
+		t := time.NewTimer(time.Second)
+		defer t.Stop()
+		select {
+		case c.writing <- struct{}{}:
+			if err == nil {
+				_ = c.put(data, time.Second)
+			}
+			<-c.writing
+		case <-t.C: // a write is stuck; the close frame says it too
+		}
+	}
+	_ = c.sayClose(code, why)
+}
+
+// write sends one frame.
+func (c *conn) write(ctx context.Context, data []byte) error {
+	select {
+	case c.writing <- struct{}{}:
+	case <-c.done:
+		return c.ended()
+	case <-ctx.Done():
+		return wire.Wrap(context.Cause(ctx), wire.CodeCancelled, "The request was cancelled.")
+	}
+	defer func() { <-c.writing }()
+	if gone := c.ended(); gone != nil {
+		return gone
+	}
+	return c.put(data, writeTimeout)
+}
+
+// put writes; the caller holds writing.
+func (c *conn) put(data []byte, within time.Duration) error {
+	_ = c.ws.SetWriteDeadline(time.Now().Add(within))
+	if err := c.ws.WriteMessage(websocket.TextMessage, data); err != nil {
+		c.ws.Close() // the reader notices
+		return wire.Wrap(err, wire.CodeLost, "The connection to the computer was lost.")
+	}
+	return nil
+}
+
+// clip bounds the text of a close frame.
+func clip(s string) string {
+	if len(s) > msg.MaxReason {
+		s = strings.ToValidUTF8(s[:msg.MaxReason], "")
+	}
+	return s
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
