@@ -1,9 +1,13 @@
-// Package assets carries the project's own pictures inside the programs, for
-// step 7: the tray and the windows draw them. The drawings are the SVG files
-// in icons; the PNG files beside them are rendered from those.
+// Package assets carries the project's own pictures and pages inside the
+// programs: for step 7, where the tray and the windows draw them, and for step
+// 1, the hub's pages. The drawings are the SVG files in icons; the PNG files
+// beside them are rendered from those.
 package assets
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
 //go:generate sh icons/render.sh
 
@@ -26,4 +30,17 @@ func Tray(state string) []byte {
 func App() []byte {
 	b, _ := icons.ReadFile("icons/app.png")
 	return b
+}
+
+//go:embed web
+var web embed.FS
+
+// Web is what the hub's pages are made of: templates (*.html), style.css and
+// app.js.
+func Web() fs.FS {
+	sub, err := fs.Sub(web, "web")
+	if err != nil {
+		panic("assets: " + err.Error())
+	}
+	return sub
 }

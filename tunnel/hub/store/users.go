@@ -267,14 +267,14 @@ type Invite struct {
 	Expires time.Time // zero: until it is used
 }
 
-// FindInvite gives a good invite of that kind. ErrNotFound when it is wrong,
-// used or too old.
-func (s *Store) FindInvite(ctx context.Context, kind, secret string) (Invite, error) {
-	i := Invite{Kind: kind}
+// FindInvite gives a good invite. ErrNotFound when it is wrong, used or too
+// old.
+func (s *Store) FindInvite(ctx context.Context, secret string) (Invite, error) {
+	var i Invite
 	var user string
 	var expires int64
-	err := s.db.QueryRowContext(ctx, `SELECT user_id, expires FROM invites WHERE hash = ? AND kind = ? AND (expires = 0 OR expires > ?)`,
-		hash(strings.TrimSpace(secret)), kind, ms(s.steady())).Scan(&user, &expires)
+	err := s.db.QueryRowContext(ctx, `SELECT user_id, kind, expires FROM invites WHERE hash = ? AND (expires = 0 OR expires > ?)`,
+		hash(strings.TrimSpace(secret)), ms(s.steady())).Scan(&user, &i.Kind, &expires)
 	if err != nil {
 		return Invite{}, one(err)
 	}
@@ -293,13 +293,13 @@ type Claim struct {
 // Claim uses an invite up and keeps what the person chose. ErrNotFound when
 // the invite is not good any more, ErrNameTaken; an error of CheckUserName or
 // CheckPassword otherwise.
-func (s *Store) Claim(ctx context.Context, kind, secret string, c Claim) (User, error) {
-	i, err := s.FindInvite(ctx, kind, secret)
+func (s *Store) Claim(ctx context.Context, secret string, c Claim) (User, error) {
+	i, err := s.FindInvite(ctx, secret)
 	if err != nil {
 		return User{}, err
 	}
 	name := i.User.Name
-	if kind == InviteSetup {
+	if i.Kind == InviteSetup {
 		name = strings.TrimSpace(c.Name)
 	}
 	login, err := loginName(name)

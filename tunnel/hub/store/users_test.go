@@ -20,7 +20,7 @@ func setUp(t *testing.T) *Store {
 	if err != nil || token == "" {
 		t.Fatalf("set-up token %q, %v", token, err)
 	}
-	if _, err := s.Claim(t.Context(), InviteSetup, token, Claim{Name: "Ana", Password: goodPassword}); err != nil {
+	if _, err := s.Claim(t.Context(), token, Claim{Name: "Ana", Password: goodPassword}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -34,17 +34,17 @@ func TestSetUpHappensOnce(t *testing.T) {
 	}
 	first, _ := s.SetupToken(t.Context())
 	second, _ := s.SetupToken(t.Context())
-	if _, err := s.Claim(t.Context(), InviteSetup, first, Claim{Name: "Ana", Password: goodPassword}); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Claim(t.Context(), first, Claim{Name: "Ana", Password: goodPassword}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an earlier token: %v", err)
 	}
-	if _, err := s.Claim(t.Context(), InviteJoin, second, Claim{Name: "Ana", Password: goodPassword}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("the token as an invite: %v", err)
+	if i, err := s.FindInvite(t.Context(), second); err != nil || i.Kind != InviteSetup || i.User.ID != OwnerID || !i.Expires.IsZero() {
+		t.Errorf("%+v, %v", i, err)
 	}
 	// What is refused does not use the token up.
-	if _, err := s.Claim(t.Context(), InviteSetup, second, Claim{Name: "Ana", Password: "short"}); err == nil {
+	if _, err := s.Claim(t.Context(), second, Claim{Name: "Ana", Password: "short"}); err == nil {
 		t.Error("a short password was taken")
 	}
-	owner, err = s.Claim(t.Context(), InviteSetup, second, Claim{Name: " Ana ", Password: goodPassword})
+	owner, err = s.Claim(t.Context(), second, Claim{Name: " Ana ", Password: goodPassword})
 	if err != nil || owner.Name != "Ana" || !owner.Claimed {
 		t.Fatalf("owner %+v, %v", owner, err)
 	}
@@ -62,7 +62,7 @@ func TestSetUpHappensOnce(t *testing.T) {
 	if _, err := s.LogIn(t.Context(), "Ana", goodPassword); !errors.Is(err, ErrNotFound) {
 		t.Errorf("after a reset the old password: %v", err)
 	}
-	if _, err := s.Claim(t.Context(), InviteReset, invite, Claim{Password: "another quiet harbour"}); err != nil {
+	if _, err := s.Claim(t.Context(), invite, Claim{Password: "another quiet harbour"}); err != nil {
 		t.Fatal(err)
 	}
 	if u, err := s.LogIn(t.Context(), "ana", "another quiet harbour"); err != nil || u.ID != OwnerID {
@@ -79,12 +79,12 @@ func TestInvitesAreGoodOnceAndForADay(t *testing.T) {
 	if _, _, err := s.AddUser(t.Context(), "BJØRN "); !errors.Is(err, ErrNameTaken) {
 		t.Errorf("the same name in capitals: %v", err)
 	}
-	if i, err := s.FindInvite(t.Context(), InviteJoin, invite); err != nil || i.User.ID != u.ID || i.Expires.IsZero() {
+	if i, err := s.FindInvite(t.Context(), invite); err != nil || i.Kind != InviteJoin || i.User.ID != u.ID || i.Expires.IsZero() {
 		t.Errorf("%+v, %v", i, err)
 	}
 	steady := s.steady
 	s.steady = func() time.Time { return steady().Add(25 * time.Hour) }
-	if _, err := s.Claim(t.Context(), InviteJoin, invite, Claim{Password: goodPassword}); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Claim(t.Context(), invite, Claim{Password: goodPassword}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a day later: %v", err)
 	}
 	s.steady = steady
@@ -94,7 +94,7 @@ func TestInvitesAreGoodOnceAndForADay(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if _, err := s.Claim(context.Background(), InviteJoin, invite, Claim{Password: goodPassword}); err == nil {
+			if _, err := s.Claim(context.Background(), invite, Claim{Password: goodPassword}); err == nil {
 				in.Add(1)
 			} else if !errors.Is(err, ErrNotFound) {
 				t.Error(err)
@@ -114,7 +114,7 @@ func TestRemovedPeopleHaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Passkey{Credential: []byte("credential"), Name: "Phone", Data: []byte("{}")}
-	if _, err := s.Claim(t.Context(), InviteJoin, invite, Claim{Passkey: p}); err != nil {
+	if _, err := s.Claim(t.Context(), invite, Claim{Passkey: p}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.AddBrowser(t.Context(), Browser{ID: "b", User: u.ID, Data: []byte("x"), Expires: time.Now().Add(time.Hour)}); err != nil {

@@ -1,0 +1,262 @@
+// Package web is step 1 for people: the hub's pages. Here the owner sets the
+// hub up, people log in, connect computers, make keys for programs, and end
+// what they do not want any more. Every page is plain HTML and works without
+// scripts; only passkeys and the copy buttons need one.
+//
+// Everything a page shows may come from a stranger: templates escape it, and
+// visible.go writes out what cannot be seen. Every request is checked again
+// for who asks and for their role, whatever the page before it showed.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"localpc/tunnel/hub/store"
+)
+
+// OAuth is what the pairing pages ask of the sign-in face.
+type OAuth interface {
+	// Pending gives a request that waits for a person. store.ErrNotFound when
+	// there is none, or not any more.
+	Pending(ctx context.Context, id string) (Pending, error)
+	// PendingDevice gives the request of a code that a person typed. from is
+	// where they typed it. store.ErrNotFound when the code is wrong,
+	// ErrTooMany when too many were.
+	PendingDevice(ctx context.Context, userCode string, from netip.Addr) (Pending, error)
+	// Approve lets the request's computer in for a user. redirect is where
+	// their browser goes next, "" for a typed code. store.ErrTaken when the
+	// computer is somebody else's.
+	Approve(ctx context.Context, id, user string) (redirect string, err error)
+	// Deny refuses it.
+	Deny(ctx context.Context, id string) (redirect string, err error)
+}
+
+// Hub is what the pages ask of the hub itself. What they change, they change
+// in the data.
+type Hub interface {
+	// Capabilities are what may be asked of a computer, as it said when it
+	// connected; nil when it is not connected.
+	Capabilities(machine string) []string
+	// Recheck looks at every connection again, and ends those whose token,
+	// sign-in, key or person is gone.
+	Recheck()
+}
+
+// Options build a Face. Store, OAuth, Hub and PublicURL are needed.
+type Options struct {
+	Store *store.Store
+	OAuth OAuth
+	Hub   Hub
+	// PublicURL is where people reach the pages. Passkeys belong to its name;
+	// cookies are for https only when it is.
+	PublicURL string
+	// Name is what the hub is called on its pages; "" is the address's name.
+	Name string
+	Log  *slog.Logger
+	// Now is time.Now when nil.
+	Now func() time.Time
+}
+
+// Face is the pages. It is safe for concurrent use, and has nothing to close.
+type Face struct {
+	o        Options
+	log      *slog.Logger
+	base     *url.URL // PublicURL without a path
+	passkeys *webauthn.WebAuthn
+	sessions *scs.SessionManager
+	pages    pages
+	handler  http.Handler
+
+	logins, names, ceremonies, invites *limiter
+}
+
+// New makes the pages.
+func New(o Options) (*Face, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	u, err := url.Parse(o.PublicURL)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not a public address: it must look like https://hub.example", o.PublicURL)
+	}
+	f := &Face{o: o, log: o.Log, base: &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}}
+	if f.o.Name == "" {
+		f.o.Name = f.base.Hostname()
+	}
+	if f.pages, err = parsePages(); err != nil {
+		return nil, err
+	}
+	if err := f.preparePasskeys(); err != nil {
+		return nil, err
+	}
+	f.prepareSessions()
+	const per = 10 * time.Minute
+	f.logins = newLimiter(10, per, o.Now)     // failures of an address
+	f.names = newLimiter(30, per, o.Now)      // failures for a name
+	f.ceremonies = newLimiter(60, per, o.Now) // passkeys begun from an address
+	f.invites = newLimiter(30, per, o.Now)    // wrong links from an address
+	f.handler = f.routes()
+	return f, nil
+}
+
+// Handler serves every page. What it does not know is a page that says so.
+func (f *Face) Handler() http.Handler { return f.handler }
+
+// SetupURL is the link that makes the owner, for the log of the first start:
+// a new one each time, and the earlier ones end. It is false when the hub is
+// set up, or when the data could not be read.
+func (f *Face) SetupURL(ctx context.Context) (string, bool) {
+	token, err := f.o.Store.SetupToken(ctx)
+	if err != nil {
+		f.log.Error("Set-up link could not be made", "err", err)
+	}
+	if token == "" {
+		return "", false
+	}
+	return f.link(setupPath, token), true
+}
+
+// link is the address of an invite: /setup, /join or /reset. The last two are
+// one page; who comes with the token decides what it says.
+func (f *Face) link(path, token string) string {
+	return f.base.String() + path + "?token=" + url.QueryEscape(token)
+}
+
+func (f *Face) routes() http.Handler {
+	inner := http.NewServeMux()
+	inner.HandleFunc("GET /login", f.showLogin)
+	inner.HandleFunc("POST /login", f.logIn)
+	inner.HandleFunc("POST /logout", f.logOut)
+	inner.HandleFunc("POST /passkey/options", f.passkeyOptions)
+	for _, path := range []string{setupPath, "/join", "/reset"} {
+		inner.HandleFunc("GET "+path, f.showClaim)
+		inner.HandleFunc("POST "+path, f.claim)
+	}
+	inner.HandleFunc("GET /{$}", f.member(f.showMachines))
+	inner.HandleFunc("GET /machines/{id}/disconnect", f.member(f.showDisconnect))
+	inner.HandleFunc("POST /machines/{id}/disconnect", f.member(f.disconnect))
+	inner.HandleFunc("GET /pair", f.member(f.showPair))
+	inner.HandleFunc("POST /pair", f.member(f.typedCode))
+	inner.HandleFunc("POST /pair/answer", f.member(f.answer))
+	inner.HandleFunc("GET /keys", f.member(f.showKeys))
+	inner.HandleFunc("POST /keys", f.member(f.makeKey))
+	inner.HandleFunc("GET /keys/{id}/revoke", f.member(f.showRevokeKey))
+	inner.HandleFunc("POST /keys/{id}/revoke", f.member(f.revokeKey))
+	inner.HandleFunc("GET /account", f.member(f.showAccount))
+	inner.HandleFunc("POST /account/password", f.fresh(f.setPassword))
+	inner.HandleFunc("POST /account/password/remove", f.fresh(f.removePassword))
+	inner.HandleFunc("POST /account/passkeys", f.fresh(f.addPasskey))
+	inner.HandleFunc("GET /account/passkeys/{id}/remove", f.member(f.showRemovePasskey))
+	inner.HandleFunc("POST /account/passkeys/{id}/remove", f.fresh(f.removePasskey))
+	inner.HandleFunc("POST /account/browsers/end", f.member(f.endBrowsers))
+	inner.HandleFunc("GET /account/signins/{id}/end", f.member(f.showEndSignIn))
+	inner.HandleFunc("POST /account/signins/{id}/end", f.member(f.endSignIn))
+	inner.HandleFunc("GET /people", f.owner(f.showPeople))
+	inner.HandleFunc("POST /people", f.owner(f.addPerson))
+	inner.HandleFunc("GET /people/{id}/remove", f.owner(f.showRemovePerson))
+	inner.HandleFunc("POST /people/{id}/remove", f.owner(f.removePerson))
+	inner.HandleFunc("GET /people/{id}/reset", f.owner(f.showResetPerson))
+	inner.HandleFunc("POST /people/{id}/reset", f.owner(f.resetPerson))
+	inner.HandleFunc("/", f.nothing)
+
+	cross := http.NewCrossOriginProtection()
+	if err := cross.AddTrustedOrigin(f.base.String()); err != nil {
+		f.log.Error("Own origin could not be trusted", "err", err)
+	}
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.sorry(w, r, http.StatusForbidden, "Another site sent you here", "The request came from another site, so it was not carried out. Go to the page you want and try again from there.")
+	}))
+	withSession := f.withSession(cross.Handler(inner))
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /web/{file}", f.serveFile)
+	mux.Handle("/", withSession)
+	return headers(mux)
+}
+
+// headers go with every answer; a page that has scripts or leads elsewhere
+// widens its policy itself.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy(false, false))
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		// Not no-referrer: browsers then send no Origin with a form either.
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), usb=(), serial=()")
+		h.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// policy is a page's content policy. Browsers hold a form to form-action after
+// redirects too, so the page that approves has to name the loopback address
+// on which the program waits.
+func policy(scripts, loopback bool) string {
+	p := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+	if loopback {
+		p += " http://127.0.0.1:* http://localhost:*"
+	}
+	if scripts {
+		p += "; script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'"
+	}
+	return p
+}
+
+// from is the address that a request came from.
+func from(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		a, _ := netip.ParseAddr(r.RemoteAddr)
+		return a.Unmap().WithZone("")
+	}
+	return ap.Addr().Unmap().WithZone("")
+}
+
+// network is what tries are counted by: of IPv6 the /64, which one subscriber
+// has whole.
+func network(r *http.Request) string {
+	a := from(r)
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return ""
+	}
+	return p.String()
+}
+
+// nothing is at every address that is no page.
+func (f *Face) nothing(w http.ResponseWriter, r *http.Request) {
+	f.sorry(w, r, http.StatusNotFound, "There is nothing here", "The address may have been typed wrong, or what was here is gone.")
+}
+
+// failed answers when the hub itself is at fault, or when the person's
+// request has ended.
+func (f *Face) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) || r.Context().Err() != nil {
+		return
+	}
+	f.log.Error("Page failed", "path", r.Pattern, "err", err)
+	f.sorry(w, r, http.StatusInternalServerError, "Something went wrong", "The hub could not do that; its log says why. Try again in a moment.")
+}
