@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"localpc/tunnel/hub/e2b"
+	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
@@ -35,11 +36,18 @@ type Options struct {
 	// host of PublicURL, or "This computer".
 	Name string
 	Log  *slog.Logger
+	// Pages: people sign in here, with a browser. An embedded hub has nobody
+	// but its owner, and no pages.
+	Pages bool
 	// Wait is how long a person may take to answer, counted from the arrival
 	// of the call, when the client would wait that long. 0 means 50 s.
 	Wait time.Duration
 	// Heartbeat, PongTimeout and HelloTimeout are wire's when 0.
 	Heartbeat, PongTimeout, HelloTimeout time.Duration
+	// AccessTTL, RefreshTTL, CodeTTL and DeviceTTL are oauth's when 0.
+	AccessTTL, RefreshTTL, CodeTTL, DeviceTTL time.Duration
+	// Meter counts what the hub does; nil counts nothing.
+	Meter Meter
 }
 
 // Hub is a running hub. Its methods are safe for concurrent use.
@@ -50,9 +58,9 @@ type Hub struct {
 	e2b     *e2b.Face
 	hosts   []string // names that Host may have besides localhost
 	handler http.Handler
-	access  func(ctx context.Context, bearer string) (store.Access, error)
-	unlock  func() // lets go of the data
-	watched func() // waits for the watch for changes by other processes
+	oauth   *oauth.Face // nil without pages
+	unlock  func()      // lets go of the data
+	watched func()      // waits for the watch for changes by other processes
 
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
@@ -70,6 +78,9 @@ type Hub struct {
 func New(ctx context.Context, o Options) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Meter == nil {
+		o.Meter = noMeter{}
 	}
 	if o.Wait == 0 {
 		o.Wait = 50 * time.Second
@@ -115,17 +126,18 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if err == nil && o.PublicURL != "" {
 		err = st.SetAddress(ctx, strings.TrimSuffix(o.PublicURL, "/"))
 	}
+	if err == nil && o.Pages {
+		err = h.openPages()
+	}
 	if err == nil {
 		h.watched, err = st.Pokes(h.ctx, o.Log, h.recheckAll)
 	}
 	if err != nil {
 		h.cancel()
+		h.closePages()
 		st.Close()
 		unlock()
 		return nil, err
-	}
-	h.access = func(ctx context.Context, bearer string) (store.Access, error) {
-		return st.FindAccess(ctx, st.Steady(), bearer)
 	}
 	h.e2b = e2b.New(h.ctx, e2b.Options{Backend: backend{h}, Store: st, Wait: o.Wait, Log: o.Log})
 	h.handler = h.doors(h.routes())
@@ -157,6 +169,7 @@ func (h *Hub) Close() error {
 	h.wg.Wait()
 	h.e2b.Close()
 	h.watched()
+	h.closePages()
 	defer h.unlock()
 	return h.store.Close()
 }
@@ -188,14 +201,47 @@ func (h *Hub) routes() http.Handler {
 	mux := http.NewServeMux()
 	healthy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 	mux.HandleFunc("GET /healthz", healthy)
+	mux.HandleFunc("GET /readyz", h.ready)
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET "+wire.Path, h.serveMachine)
 	mux.Handle("/api/", http.StripPrefix("/api", h.e2b.Control()))
 	mux.Handle("/sbx/", http.StripPrefix("/sbx", h.e2b.Sandbox()))
 	mux.Handle("/files", h.e2b.Sandbox())
-	mux.HandleFunc("/", h.nothing)
+	if h.o.Pages {
+		h.pageRoutes(mux)
+	} else {
+		mux.HandleFunc("/", h.nothing)
+	}
 	return mux
 }
+
+// ready tells whether the hub takes requests: it is not being stopped, and its
+// data can be used.
+func (h *Hub) ready(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		writeError(w, http.StatusServiceUnavailable, "The hub is being stopped.")
+		return
+	}
+	if err := h.store.Ping(r.Context()); err != nil {
+		h.log.Error("Data cannot be used", "err", err)
+		writeError(w, http.StatusServiceUnavailable, "The hub cannot use its data; its log says why.")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// Online is how many computers are connected now.
+func (h *Hub) Online() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.machines)
+}
+
+// Size is how large the database is, in bytes.
+func (h *Hub) Size() int64 { return h.store.Size() }
 
 // nothing is at every other address, and only who has a key learns that.
 func (h *Hub) nothing(w http.ResponseWriter, r *http.Request) {

@@ -90,9 +90,12 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 	hello, helloID, err := m.greet()
 	if err != nil {
 		h.log.Warn("Machine refused", "machine", m.id, "err", err)
+		h.o.Meter.Closed(m.closeCode(err))
 		return
 	}
-	if err := m.serve(hello, helloID); err != nil {
+	err = m.serve(hello, helloID)
+	h.o.Meter.Closed(m.closeCode(err))
+	if err != nil {
 		h.log.Info("Machine disconnected", "machine", m.id, "err", err)
 	}
 }
@@ -181,7 +184,7 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	if old != nil {
 		old.replaced()
 	}
-	m.until.set(m.h, m.proven(), m.expired)
+	m.until.set(m.proven(), m.expired)
 	defer m.until.stop()
 	m.h.log.Info("Machine connected", "machine", m.id, "epoch", m.epoch)
 	m.head(ctx, hello.Record)
@@ -341,7 +344,7 @@ func (m *machine) authorize(ctx context.Context, token string) {
 		m.end(wire.CloseUnauthorized, wire.Errorf(wire.CodeLost, "The computer came with another sign-in."))
 	default:
 		m.setProof(p)
-		m.until.set(m.h, p, m.expired)
+		m.until.set(p, m.expired)
 	}
 }
 
@@ -448,7 +451,28 @@ func (m *machine) end(code int, cause *wire.Error) {
 	m.sayClose(code, cause.Message)
 }
 
+// closeCode is how the connection ended: as this end said, or the other, or
+// 1006 when neither did.
+func (m *machine) closeCode(err error) int {
+	m.mu.Lock()
+	code := m.code
+	m.mu.Unlock()
+	var ce *websocket.CloseError
+	switch {
+	case code != 0 && code != websocket.CloseNormalClosure:
+		return code
+	case errors.As(err, &ce) && (ce.Code >= 1000 && ce.Code <= 1014 || ce.Code >= 4400 && ce.Code <= 4500):
+		return ce.Code
+	}
+	return websocket.CloseAbnormalClosure
+}
+
 func (m *machine) sayClose(code int, reason string) {
+	m.mu.Lock()
+	if m.code == 0 {
+		m.code = code
+	}
+	m.mu.Unlock()
 	_ = m.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, clip(reason)), time.Now().Add(time.Second))
 }
 

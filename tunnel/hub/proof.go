@@ -18,7 +18,7 @@ type proof struct {
 	signIn  string // the id of the sign-in
 	client  string // the sign-in's
 	scopes  []string
-	expires time.Time // by the store's steady clock; zero: it does not expire
+	expires time.Time // zero: it does not expire
 }
 
 // same tells whether a later proof is of the same token or sign-in.
@@ -35,7 +35,10 @@ func (h *Hub) prove(ctx context.Context, secret string) (proof, error) {
 		t, err := h.store.FindMachineToken(ctx, secret)
 		return proof{user: t.User, machine: t.Machine, token: t.ID}, err
 	}
-	a, err := h.access(ctx, secret)
+	if h.oauth == nil {
+		return proof{}, store.ErrNotFound
+	}
+	a, err := h.oauth.Access(ctx, secret)
 	return proof{user: a.User, machine: a.Machine, signIn: a.SignIn, client: a.Client, scopes: a.Scopes, expires: a.Expires}, err
 }
 
@@ -112,13 +115,13 @@ func (h *Hub) signInEnded(signIn, reason string) {
 type expiry struct{ timer *time.Timer }
 
 // set puts the end at a proof's expiry.
-func (e *expiry) set(h *Hub, p proof, end func()) {
+func (e *expiry) set(p proof, end func()) {
 	if e.timer != nil {
 		e.timer.Stop()
 		e.timer = nil
 	}
 	if !p.expires.IsZero() {
-		e.timer = time.AfterFunc(max(0, p.expires.Sub(h.store.Steady())), end)
+		e.timer = time.AfterFunc(max(0, time.Until(p.expires)), end)
 	}
 }
 

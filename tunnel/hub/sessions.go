@@ -65,7 +65,9 @@ func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b stor
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(o.WaitMS)*time.Millisecond+grace,
 		errors.New("the computer did not say how the question ended"))
 	defer cancel()
+	done := h.measure(wire.TypeSessionOpen)
 	opened, err := m.open(ctx, o)
+	done(outcome(err))
 	if err != nil {
 		if ctx.Err() != nil {
 			// It may have been opened at the last moment.

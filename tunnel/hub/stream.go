@@ -46,18 +46,6 @@ type frame struct {
 	size int
 }
 
-// Do sends one request to a sandbox's machine, if that is still its user's. When ctx ends before the reply has come
-// whole, the request is cancelled there. The error is a *wire.Error:
-// CodeOffline when the machine is not connected, CodeInvalid when the payload
-// may not be sent.
-func (h *Hub) Do(ctx context.Context, b store.Sandbox, t wire.Type, p wire.Payload) (Stream, error) {
-	m := h.lookup(b.User, b.Machine)
-	if m == nil {
-		return nil, offline()
-	}
-	return m.do(ctx, t, p)
-}
-
 func offline() *wire.Error {
 	return wire.Errorf(wire.CodeOffline, "The computer is not connected to the hub. It has to be switched on, with Local PC Executor running.")
 }

@@ -13,32 +13,43 @@ import (
 	"localpc/tunnel/hub/store"
 )
 
-// withStore opens the data for one command. Only what makes something makes
-// new data: elsewhere a wrong --data would look like a hub that knows nobody.
-func (c *cli) withStore(ctx context.Context, name string, do func(context.Context, *store.Store, string) error) error {
-	if !store.Exists(c.data) {
-		if !strings.HasSuffix(name, " add") {
-			return fmt.Errorf("there is no hub's data in %s; name the right folder with --data DIR", c.data)
+// with opens the data for one command. Only what makes something makes new
+// data: elsewhere a wrong --data would look like a hub that knows nobody. A hub
+// that runs on the data looks at once at what was changed.
+func (c *cli) with(do func(context.Context, *store.Store, string) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !store.Exists(c.data) {
+			if c.args[1] != "add" {
+				return c.noData()
+			}
+			fmt.Fprintf(c.errs, "New data for a hub is made in %s.\n", c.data)
 		}
-		fmt.Fprintf(c.errs, "New data for a hub is made in %s.\n", c.data)
+		s, err := store.Open(ctx, c.data)
+		if err != nil {
+			return err
+		}
+		arg := ""
+		if len(c.args) > 2 {
+			arg = c.args[2]
+		}
+		err = do(ctx, s, arg)
+		if err == nil && c.args[1] != "list" {
+			err = s.Poke()
+		}
+		return errors.Join(err, s.Close())
 	}
-	s, err := store.Open(ctx, c.data)
-	if err != nil {
-		return err
-	}
-	arg := ""
-	if len(c.args) > 2 {
-		arg = c.args[2]
-	}
-	err = do(ctx, s, arg)
-	if err == nil {
-		err = s.Poke()
-	}
-	return errors.Join(err, s.Close())
+}
+
+func (c *cli) noData() error {
+	return fmt.Errorf("there is no hub's data in %s; name the right folder with --data DIR", c.data)
 }
 
 func (c *cli) keyAdd(ctx context.Context, s *store.Store, name string) error {
-	k, err := s.AddKey(ctx, store.OwnerID, name)
+	user, err := c.whose(ctx, s)
+	if err != nil {
+		return err
+	}
+	k, err := s.AddKey(ctx, user, name)
 	if err != nil {
 		return err
 	}
@@ -56,10 +67,14 @@ func (c *cli) keyList(ctx context.Context, s *store.Store, _ string) error {
 	if err != nil || c.json {
 		return c.list(keys, err)
 	}
+	names, err := c.people(ctx, s)
+	if err != nil {
+		return err
+	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tKEY\tMADE\tLAST USED")
+	fmt.Fprintln(w, "ID\tNAME\tKEY\t"+names.head()+"MADE\tLAST USED")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%s\t%s\t%s…\t%s\t%s\n", k.ID, shown(k.Name), k.Prefix, moment(k.Created), moment(k.LastUsed))
+		fmt.Fprintf(w, "%s\t%s\t%s…\t%s%s\t%s\n", k.ID, shown(k.Name), k.Prefix, names.of(k.User), moment(k.Created), moment(k.LastUsed))
 	}
 	return w.Flush()
 }
@@ -85,7 +100,11 @@ func (c *cli) machineAdd(ctx context.Context, s *store.Store, name string) error
 	if address == "" {
 		return errors.New("the hub's address is not known yet; start the hub first, or name it with --public-url URL")
 	}
-	token, err := s.AddPairingToken(ctx, store.OwnerID, name)
+	user, err := c.whose(ctx, s)
+	if err != nil {
+		return err
+	}
+	token, err := s.AddPairingToken(ctx, user, name)
 	if err != nil {
 		return err
 	}
@@ -99,8 +118,12 @@ func (c *cli) machineList(ctx context.Context, s *store.Store, _ string) error {
 	if err != nil || c.json {
 		return c.list(machines, err)
 	}
+	names, err := c.people(ctx, s)
+	if err != nil {
+		return err
+	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tSTATE\tSYSTEM\tLAST SEEN\tNOTE")
+	fmt.Fprintln(w, "ID\tNAME\t"+names.head()+"STATE\tSYSTEM\tLAST SEEN\tNOTE")
 	for _, m := range machines {
 		state, note := "offline", ""
 		if m.Online {
@@ -109,7 +132,7 @@ func (c *cli) machineList(ctx context.Context, s *store.Store, _ string) error {
 		if !m.RecordCut.IsZero() {
 			note = "its record was cut off or changed before " + moment(m.RecordCut)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, shown(m.Name), state, m.Platform+" "+m.Arch, moment(m.LastSeen), note)
+		fmt.Fprintf(w, "%s\t%s\t%s%s\t%s\t%s\t%s\n", m.ID, shown(m.Name), names.of(m.User), state, m.Platform+" "+m.Arch, moment(m.LastSeen), note)
 	}
 	return w.Flush()
 }

@@ -12,10 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"strings"
 	"syscall"
-
-	"localpc/tunnel/hub/store"
 )
 
 // Exit codes.
@@ -27,15 +25,31 @@ const (
 
 const usage = `Local PC Executor's hub: programs reach computers through it.
 
-  localpc-hub serve            run the hub
-      --listen ADDR            where it listens (127.0.0.1:4417)
-      --public-url URL         the address that programs and computers use
-  localpc-hub key add NAME     make a key for a program and print it, once
+  localpc-hub serve             run the hub
+      --listen ADDR             where it listens (127.0.0.1:4417)
+      --public-url URL          the address that people, programs and computers use
+      --tls-cert FILE --tls-key FILE
+                                serve TLS; changed files are used at once
+      --behind-proxy            a proxy with TLS stands before it
+      --trusted-proxy NET       a proxy whose X-Forwarded-For is believed, such as
+                                10.0.0.0/8; may be repeated (this computer's own)
+      --log-format text|json
+      --metrics-listen ADDR     serve Prometheus metrics at /metrics there
+      --metrics-token FILE      ask for the bearer token in FILE
+  localpc-hub user add NAME     let a person in: prints a link for them, once
+  localpc-hub user list
+  localpc-hub user reset ID     print a link with which they log in anew
+  localpc-hub user remove ID
+  localpc-hub key add NAME      make a key for a program and print it, once
   localpc-hub key list
   localpc-hub key revoke ID
-  localpc-hub machine add NAME make a pairing line for a computer and print it, once
+  localpc-hub machine add NAME  make a pairing line for a computer and print it, once
   localpc-hub machine list
   localpc-hub machine revoke ID
+      --user NAME               whose the key or computer is (the owner's)
+  localpc-hub backup FILE       copy all data into one file, while the hub runs
+  localpc-hub restore FILE      put a backup in the place of the data
+  localpc-hub health            ask the hub that runs here whether it is well
 
 Every command takes --data DIR; the lists take --json.
 `
@@ -47,15 +61,18 @@ func (e errUsage) Error() string { return string(e) }
 
 // cli is what every command works with.
 type cli struct {
-	out, errs            io.Writer
-	data, listen, public string
-	json                 bool
-	args                 []string // what is not a flag
+	out, errs                  io.Writer
+	data, listen, public, user string
+	serving                    serving
+	json                       bool
+	args                       []string // what is not a flag
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// After the first signal the next one does what it does to any program.
+	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -88,7 +105,9 @@ func (c *cli) parse(args []string) error {
 	f.StringVar(&c.data, "data", "", "")
 	f.StringVar(&c.listen, "listen", "127.0.0.1:4417", "")
 	f.StringVar(&c.public, "public-url", "", "")
+	f.StringVar(&c.user, "user", "", "")
 	f.BoolVar(&c.json, "json", false, "")
+	c.serving.flags(f)
 	for {
 		before := len(args)
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -118,30 +137,29 @@ func (c *cli) command(ctx context.Context) error {
 	if len(c.args) == 0 {
 		return errUsage("no command is given")
 	}
-	if c.args[0] == "serve" {
-		if len(c.args) > 1 {
-			return errUsage(fmt.Sprintf("serve takes no %q", c.args[1]))
-		}
-		return c.serve(ctx)
+	type command struct {
+		words int
+		run   func(context.Context) error
 	}
-	commands := map[string]func(context.Context, *store.Store, string) error{
-		"key add": c.keyAdd, "key list": c.keyList, "key revoke": c.keyRevoke,
-		"machine add": c.machineAdd, "machine list": c.machineList, "machine revoke": c.machineRevoke,
+	commands := map[string]command{
+		"serve": {1, c.serve}, "backup": {2, c.backup}, "restore": {2, c.restore}, "health": {1, c.health},
+		"user add": {3, c.with(c.userAdd)}, "user list": {2, c.with(c.userList)}, "user reset": {3, c.with(c.userReset)}, "user remove": {3, c.with(c.userRemove)},
+		"key add": {3, c.with(c.keyAdd)}, "key list": {2, c.with(c.keyList)}, "key revoke": {3, c.with(c.keyRevoke)},
+		"machine add": {3, c.with(c.machineAdd)}, "machine list": {2, c.with(c.machineList)}, "machine revoke": {3, c.with(c.machineRevoke)},
 	}
 	name := c.args[0]
-	if len(c.args) > 1 {
+	if _, one := commands[name]; !one && len(c.args) > 1 {
 		name += " " + c.args[1]
 	}
-	do := commands[name]
-	words := 3
-	if slices.Contains([]string{"key list", "machine list"}, name) {
-		words = 2
-	}
+	do, known := commands[name]
+	of := strings.Count(name, " ") + 1
 	switch {
-	case do == nil:
+	case !known:
 		return errUsage(fmt.Sprintf("there is no command %q", name))
-	case len(c.args) != words:
-		return errUsage(fmt.Sprintf("%s takes %d more words, not %d", name, words-2, len(c.args)-2))
+	case len(c.args) != do.words && do.words == of:
+		return errUsage(fmt.Sprintf("%s takes no more words, not %q", name, c.args[of:]))
+	case len(c.args) != do.words:
+		return errUsage(fmt.Sprintf("%s takes one more word, and there are %d", name, len(c.args)-of))
 	}
-	return c.withStore(ctx, name, do)
+	return do.run(ctx)
 }

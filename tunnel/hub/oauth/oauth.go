@@ -35,6 +35,9 @@ type Options struct {
 	// Revoked is told of each sign-in that ended, before the answer goes out;
 	// it ends the tunnels that stand on it.
 	Revoked func(signIn, reason string)
+	// SignedIn and Reused are told that a sign-in was given its first tokens,
+	// and that a token came a second time. nil tells nobody.
+	SignedIn, Reused func()
 	// User tells whose log-in, web session or personal key, a request to
 	// /api/oauth/authorize carries. nil refuses every one.
 	User func(*http.Request) (user string, ok bool)
@@ -198,6 +201,9 @@ func (f *Face) pair(c *client, scopes []string) store.Pair {
 // signedIn tells of the sign-ins that a new one took the place of.
 func (f *Face) signedIn(i store.Issued) {
 	f.log.Info("Signed in", "signIn", i.SignIn, "user", i.User, "client", i.Client, "machineId", i.Machine)
+	if f.o.SignedIn != nil {
+		f.o.SignedIn()
+	}
 	for _, id := range i.Ended {
 		f.revoked(id, "this computer signed in again")
 	}
@@ -206,6 +212,9 @@ func (f *Face) signedIn(i store.Issued) {
 // reused ends the tunnels of a sign-in whose token or code came twice.
 func (f *Face) reused(signIn, reason string) {
 	f.log.Warn("A token came a second time", "signIn", signIn)
+	if f.o.Reused != nil {
+		f.o.Reused()
+	}
 	f.revoked(signIn, reason)
 }
 

@@ -155,13 +155,9 @@ func readSecret(dir string) ([]byte, error) {
 // moment on new data; the one that loses finds the work done when it looks
 // again.
 func (s *Store) migrate(ctx context.Context) error {
-	sub, err := fs.Sub(migrations, "migrations")
+	p, err := migrator(s.db)
 	if err != nil {
 		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.db, sub)
-	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
 	}
 	for try := range 8 {
 		if _, err = p.Up(ctx); err == nil || ctx.Err() != nil {
@@ -174,6 +170,27 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
+	}
+	return known(ctx, s.db)
+}
+
+func migrator(db *sql.DB) (*goose.Provider, error) {
+	sub, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, sub)
+	if err != nil {
+		return nil, fmt.Errorf("migrations: %w", err)
+	}
+	return p, nil
+}
+
+// known refuses a schema that is newer than this program.
+func known(ctx context.Context, db *sql.DB) error {
+	p, err := migrator(db)
+	if err != nil {
+		return err
 	}
 	version, err := p.GetDBVersion(ctx)
 	if err != nil {
@@ -208,6 +225,24 @@ func (s *Store) Address(ctx context.Context) (string, error) {
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, dbName))
 	return err == nil
+}
+
+// Ping tells whether the data can be read.
+func (s *Store) Ping(ctx context.Context) error {
+	var n int
+	return s.db.QueryRowContext(ctx, `SELECT count(*) FROM about`).Scan(&n)
+}
+
+// Size is how large the database is on the disk, in bytes, with what is to be
+// written into it.
+func (s *Store) Size() int64 {
+	var n int64
+	for _, name := range []string{dbName, dbName + "-wal"} {
+		if info, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
 }
 
 // Close ends all use of the database.

@@ -1,0 +1,41 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"localpc/tunnel/hub/oauth"
+)
+
+// openPages makes the faces with which people sign in.
+func (h *Hub) openPages() error {
+	if h.o.PublicURL == "" {
+		return errors.New("a hub with pages needs its public address")
+	}
+	var err error
+	h.oauth, err = oauth.New(h.ctx, oauth.Options{
+		Store: h.store, Issuer: h.o.PublicURL, Log: h.log, Revoked: h.signInEnded,
+		SignedIn: h.o.Meter.SignIn, Reused: h.o.Meter.Reused,
+		AccessTTL: h.o.AccessTTL, RefreshTTL: h.o.RefreshTTL, CodeTTL: h.o.CodeTTL, DeviceTTL: h.o.DeviceTTL,
+	})
+	return err
+}
+
+func (h *Hub) closePages() {
+	if h.oauth != nil {
+		_ = h.oauth.Close()
+	}
+}
+
+func (h *Hub) pageRoutes(mux *http.ServeMux) {
+	mux.Handle("/oauth/", h.oauth.Handler())
+	mux.Handle("/.well-known/", h.oauth.Handler())
+	mux.Handle("/auth/", h.oauth.AutoGPT())
+	mux.Handle("/api/oauth/", h.oauth.AutoGPT())
+	mux.HandleFunc("/", h.nothing)
+}
+
+// SetupURL is the one-time link that makes the owner; false when the hub has
+// one, or no pages.
+func (h *Hub) SetupURL(ctx context.Context) (string, bool) { return "", false }
