@@ -15,6 +15,8 @@ type computer interface {
 	machineID() string
 	// proven is what it connected with, so whose it is.
 	proven() proof
+	// offers are the capabilities that it said it has.
+	offers() []string
 	// joined is when the connection began.
 	joined() time.Time
 	// open asks for a session; ctx ends at the caller's patience.

@@ -21,6 +21,7 @@ import (
 	"localpc/tunnel/hub/e2b"
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
+	"localpc/tunnel/hub/web"
 	"localpc/tunnel/wire"
 )
 
@@ -59,6 +60,7 @@ type Hub struct {
 	hosts   []string // names that Host may have besides localhost
 	handler http.Handler
 	oauth   *oauth.Face // nil without pages
+	web     *web.Face   // nil without pages
 	unlock  func()      // lets go of the data
 	watched func()      // waits for the watch for changes by other processes
 

@@ -35,6 +35,7 @@ type machine struct {
 	epoch int64
 	since time.Time
 	until expiry // of the reader's goroutine
+	has   []string
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
 	// settling is held while a session and its sandbox are noted, and while the
@@ -161,6 +162,7 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 // serve makes the connection the machine's only one and reads until it ends.
 func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	ctx := m.h.ctx
+	m.has = hello.Capabilities
 	// The answer to HELLO is the first frame, yet who reads it finds the machine
 	// enrolled: requests wait for the writer until then.
 	m.writeMu.Lock()
@@ -316,6 +318,8 @@ func (m *machine) setProof(p proof) {
 	defer m.mu.Unlock()
 	m.proof = p
 }
+
+func (m *machine) offers() []string { return m.has }
 
 func (m *machine) joined() time.Time { return m.since }
 

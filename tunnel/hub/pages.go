@@ -6,9 +6,10 @@ import (
 	"net/http"
 
 	"localpc/tunnel/hub/oauth"
+	"localpc/tunnel/hub/web"
 )
 
-// openPages makes the faces with which people sign in.
+// openPages makes the faces with which people sign in, and their computers.
 func (h *Hub) openPages() error {
 	if h.o.PublicURL == "" {
 		return errors.New("a hub with pages needs its public address")
@@ -19,6 +20,10 @@ func (h *Hub) openPages() error {
 		SignedIn: h.o.Meter.SignIn, Reused: h.o.Meter.Reused,
 		AccessTTL: h.o.AccessTTL, RefreshTTL: h.o.RefreshTTL, CodeTTL: h.o.CodeTTL, DeviceTTL: h.o.DeviceTTL,
 	})
+	if err != nil {
+		return err
+	}
+	h.web, err = web.New(web.Options{Store: h.store, OAuth: h.oauth, Hub: connections{h}, PublicURL: h.o.PublicURL, Name: h.o.Name, Log: h.log})
 	return err
 }
 
@@ -33,9 +38,30 @@ func (h *Hub) pageRoutes(mux *http.ServeMux) {
 	mux.Handle("/.well-known/", h.oauth.Handler())
 	mux.Handle("/auth/", h.oauth.AutoGPT())
 	mux.Handle("/api/oauth/", h.oauth.AutoGPT())
-	mux.HandleFunc("/", h.nothing)
+	mux.Handle("/", h.web.Handler())
 }
 
 // SetupURL is the one-time link that makes the owner; false when the hub has
 // one, or no pages.
-func (h *Hub) SetupURL(ctx context.Context) (string, bool) { return "", false }
+func (h *Hub) SetupURL(ctx context.Context) (string, bool) {
+	if h.web == nil {
+		return "", false
+	}
+	return h.web.SetupURL(ctx)
+}
+
+// connections is the hub as the pages see it.
+type connections struct{ *Hub }
+
+// Capabilities are what a connected machine said that it offers.
+func (h connections) Capabilities(machine string) []string {
+	h.mu.Lock()
+	c := h.machines[machine]
+	h.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	return c.offers()
+}
+
+func (h connections) Recheck() { h.recheckAll() }

@@ -46,6 +46,8 @@ func (c *cli) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// What libraries say by themselves is heard when it is a warning.
+	slog.SetDefault(slog.New(c.handler(slog.LevelWarn)))
 	config, proxies, err := c.door(log)
 	if err != nil {
 		return err
@@ -125,13 +127,18 @@ func (c *cli) serve(ctx context.Context) error {
 
 // logger writes to the standard error.
 func (c *cli) logger() (*slog.Logger, error) {
-	switch c.serving.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(c.errs, nil)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(c.errs, nil)), nil
+	if f := c.serving.logFormat; f != "text" && f != "json" {
+		return nil, errUsage(fmt.Sprintf("--log-format is text or json, not %q", f))
 	}
-	return nil, errUsage(fmt.Sprintf("--log-format is text or json, not %q", c.serving.logFormat))
+	return slog.New(c.handler(slog.LevelInfo)), nil
+}
+
+func (c *cli) handler(level slog.Level) slog.Handler {
+	o := &slog.HandlerOptions{Level: level}
+	if c.serving.logFormat == "json" {
+		return slog.NewJSONHandler(c.errs, o)
+	}
+	return slog.NewTextHandler(c.errs, o)
 }
 
 // door is how the hub meets the network: with which certificates, and whose
