@@ -154,25 +154,29 @@ func (s Server) tokens(tok *oauth2.Token, c *call) Tokens {
 type call struct {
 	ctx      context.Context
 	base     http.RoundTripper
-	sent     atomic.Bool // some of the request may have reached the hub
-	began    time.Time   // when it was sent
-	answered time.Time   // when, by the clock of whoever answered; zero: it did not say
+	limit    time.Duration // here, since package oauth2 leaves some answers open
+	sent     atomic.Bool   // some of the request may have reached the hub
+	began    time.Time     // when it was sent
+	answered time.Time     // when, by the clock of whoever answered; zero: it did not say
 	now      func() time.Time
 }
 
 // oauth2Context has package oauth2 make its calls through c.
 func oauth2Context(ctx context.Context, hc *http.Client, now func() time.Time) (context.Context, *call) {
-	c := &call{ctx: ctx, base: hc.Transport, now: now}
+	c := &call{ctx: ctx, base: hc.Transport, limit: hc.Timeout, now: now}
+	if c.limit == 0 {
+		c.limit = time.Minute
+	}
 	if c.base == nil {
 		c.base = http.DefaultTransport
 	}
-	return context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: c, Timeout: hc.Timeout, CheckRedirect: hc.CheckRedirect}), c
+	return context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: c, CheckRedirect: hc.CheckRedirect}), c
 }
 
 func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.began = c.now()
 	// Package oauth2 makes some of its requests without a context.
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), c.limit)
 	stop := context.AfterFunc(c.ctx, cancel)
 	defer stop()
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }}

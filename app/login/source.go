@@ -105,7 +105,7 @@ func (s *Source) Rejected(ctx context.Context, token string) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	if s.held != nil && s.held.Access == token {
+	if s.held == nil || s.held.Access == token {
 		s.rejected = token
 	}
 	s.unlock()
