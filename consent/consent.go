@@ -128,16 +128,18 @@ func (r Rule) Key() string { b, _ := json.Marshal(r); return string(b) }
 // Request is one thing asked for, with its exact payload's digest: what the
 // policy judges, the card shows and the record keeps. It is plain data.
 type Request struct {
-	ID         string    `json:"id"`  // unique on this machine
-	Hub        string    `json:"hub"` // the hub's id: "this" or its address
-	HubName    string    `json:"hub_name"`
-	Principal  Principal `json:"principal"`
-	Claims     Claims    `json:"claims"`
-	Session    string    `json:"session"`
-	Mode       Mode      `json:"mode,omitempty"` // of the session; "" for its own card
-	Folder     string    `json:"folder"`         // the session's folder, or the wish
-	Capability string    `json:"capability"`     // "session", "files", "shell"
-	Action     string    `json:"action"`         // "open", "read", "write", "run", …
+	ID        string    `json:"id"`  // unique on this machine
+	Hub       string    `json:"hub"` // the hub's id: "this" or its address
+	HubName   string    `json:"hub_name"`
+	Principal Principal `json:"principal"`
+	Claims    Claims    `json:"claims"`
+	Session   string    `json:"session"`
+	Mode      Mode      `json:"mode,omitempty"` // of the session; "" for its own card
+	Folder    string    `json:"folder"`         // the session's folder, or the wish
+	// FolderOnly: a session card for Folder and no other.
+	FolderOnly bool   `json:"folder_only,omitempty"`
+	Capability string `json:"capability"` // "session", "files", "shell"
+	Action     string `json:"action"`     // "open", "read", "write", "run", …
 
 	Title    string `json:"title"`    // a few words for a list: "Run npm test"
 	Sentence string `json:"sentence"` // the card's one sentence

@@ -177,6 +177,9 @@ func checkAnswer(r Request, a Answer) error {
 		if c.Mode != ModeLook && c.Mode != ModeWork && c.Mode != ModeAsk || c.Folder == "" {
 			return errors.New("session answer without mode or folder")
 		}
+		if r.FolderOnly && c.Folder != r.Folder {
+			return errors.New("session answer with another folder than the only one")
+		}
 		return nil
 	}
 	if c.Scope == "" {

@@ -62,6 +62,9 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel
 		if err != nil {
 			return "", nil, m.declined(req, err)
 		}
+		if !x.Begin() {
+			return "", nil, m.later(req, grant)
+		}
 
 		// Step 5: the executor looks again, and runs what was granted.
 		live := m.journal.running(req, grant.Choice(), grant.By())
@@ -86,7 +89,7 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel
 type task struct {
 	m        *Machine
 	id       string
-	session  *session // nil for SESSION_OPEN
+	session  *session // nil for SESSION_OPEN, and for what binds folders
 	executor capabilities.Capability
 	call     capabilities.Call
 	held     int64 // bytes of its upload on the disk
@@ -115,7 +118,9 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		return nil, wire.Errorf(wire.CodeNotSupported, "This computer does not take requests of the kind %s.", msg.Type)
 	}
 	t.call = capabilities.Call{Type: msg.Type, Payload: msg.Payload}
-	if open, ok := msg.Payload.(*wire.SessionOpen); ok {
+	if t.executor == capabilities.Capability(m.chats) {
+		t.who = m.chats.who()
+	} else if open, ok := msg.Payload.(*wire.SessionOpen); ok {
 		hub, name := m.link.hub()
 		t.who = asker{hub: hub, hubName: name, session: open.SessionID, folder: m.sessions.wish(open.Folder),
 			principal: consent.Principal{ID: open.PrincipalID, Name: open.PrincipalName},
@@ -197,8 +202,8 @@ func (t *task) request(d capabilities.Description) consent.Request {
 			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd, Effects: effectKinds(d.Effects)},
 		Arrived: t.arrived, Deadline: t.deadline,
 	}
-	if _, opens := t.call.Payload.(*wire.SessionOpen); opens {
-		r.RepeatKey = "open"
+	if open, opens := t.call.Payload.(*wire.SessionOpen); opens {
+		r.RepeatKey, r.FolderOnly = "open", open.FolderOnly
 	}
 	return r
 }
@@ -271,6 +276,25 @@ func (m *Machine) declined(req consent.Request, err error) error {
 		code = wire.CodeUndelivered
 	}
 	return wire.Errorf(code, "%s", ref.Reason)
+}
+
+// later keeps what was allowed when its client had stopped waiting: the same
+// request runs once without asking. What was allowed for longer, or had been
+// before, is remembered already.
+func (m *Machine) later(req consent.Request, g consent.Grant) error {
+	o := record.Outcome{State: string(snapshot.Allowed), Result: "allowed; runs when it is asked again", Took: m.journal.took(req.ID)}
+	if err := m.o.Record.Finished(context.Background(), req.ID, o); err != nil {
+		m.log.Error("An outcome could not be recorded", "err", err)
+		m.journal.failed(req, wire.Errorf(wire.CodeUndelivered, "This computer could not write its record (is the disk full?), so nothing was allowed."))
+		return wire.Errorf(wire.CodeUndelivered, "This computer could not write its record (is the disk full?), so nothing was allowed.")
+	}
+	c := g.Choice()
+	once := (g.By() == "you" || g.By() == "allow-next") && (c.Scope == consent.Once || c.Scope == "")
+	if once {
+		m.gate.AllowNext(req, c)
+	}
+	m.journal.later(req, o, g.By(), once)
+	return wire.Errorf(wire.CodePending, "The person allowed this when its program had stopped waiting. Ask again: it is done then.")
 }
 
 // finished records how a request that was granted ended, and shows it.

@@ -19,6 +19,7 @@ import (
 	"localpc/consent"
 	"localpc/consent/record"
 	"localpc/tunnel"
+	hubstore "localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
 )
@@ -136,10 +137,15 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
+// box is how the hub names the machine for its one user.
+func (r *rig) box() hubstore.Sandbox {
+	return hubstore.Sandbox{User: hubstore.OwnerID, Machine: r.pair.MachineID}
+}
+
 func (r *rig) call(typ wire.Type, p wire.Payload) (wire.Message, error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
-	return r.pair.Hub.Call(ctx, r.pair.MachineID, typ, p)
+	return r.pair.Hub.Call(ctx, r.box(), typ, p)
 }
 
 func (r *rig) open(id string, ttl int) {
@@ -385,7 +391,7 @@ func TestUploadsAreSpooled(t *testing.T) {
 		return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{}}, nil
 	}
 	upload := func(ctx context.Context, whole bool) error {
-		st, err := r.pair.Hub.Do(ctx, r.pair.MachineID, wire.TypeFileWrite, &wire.FileWrite{SessionID: "s1", Path: "x"})
+		st, err := r.pair.Hub.Do(ctx, r.box(), wire.TypeFileWrite, &wire.FileWrite{SessionID: "s1", Path: "x"})
 		must(t, err)
 		defer st.Close()
 		for at := 0; at < len(body); at += wire.MaxChunk {
@@ -528,7 +534,7 @@ func TestAStoppedCommandKeepsWhatItSent(t *testing.T) {
 		<-ctx.Done()
 		return capabilities.Result{}, ctx.Err()
 	}
-	st, err := r.pair.Hub.Do(t.Context(), r.pair.MachineID, wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s1", Cmd: "it"})
+	st, err := r.pair.Hub.Do(t.Context(), r.box(), wire.TypeProcessStart, &wire.ProcessStart{SessionID: "s1", Cmd: "it"})
 	must(t, err)
 	defer st.Close()
 	for range 2 {

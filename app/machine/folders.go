@@ -143,9 +143,13 @@ func (ss *sessions) prepare(folder string) (string, error) {
 	}
 	real, err := ss.lendable(folder)
 	if err == nil && real != folder {
-		return "", wire.Errorf(wire.CodeChanged, "The folder %s is a link to another folder now, so no session was opened there. Choose a folder again.", folder)
+		return "", leadsElsewhere(folder)
 	}
 	return real, err
+}
+
+func leadsElsewhere(folder string) error {
+	return wire.Errorf(wire.CodeChanged, "The folder %s is a link to another folder now, so no session was opened there. Choose a folder again.", folder)
 }
 
 func (ss *sessions) madeHere(folder string) bool {
@@ -175,6 +179,9 @@ func (ss *sessions) first() string {
 // suggestions are the folders on a session card, canonical, the first
 // preselected.
 func (ss *sessions) suggestions(r consent.Request) []string {
+	if r.FolderOnly {
+		return []string{r.Folder}
+	}
 	var out []string
 	add := func(f string) {
 		if f != "" && !slices.Contains(out, f) {
@@ -241,7 +248,7 @@ func folderName(name string) string {
 func (m *Machine) cardInfo(r consent.Request) snapshot.CardInfo {
 	info := snapshot.CardInfo{ContainProblem: m.o.ContainProblem}
 	if r.Capability == consent.CapabilitySession {
-		info.Folders = m.sessions.suggestions(r)
+		info.Folders, info.FolderOnly = m.sessions.suggestions(r), r.FolderOnly
 	}
 	return info
 }

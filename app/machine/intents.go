@@ -87,6 +87,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		if n == 0 && in.Text != "" {
 			return snapshot.Reply{}, sentence("There is no such permission; localpc grants lists them.")
 		}
+		m.chats.browser.reset() // what was begun with the permission ends with it
 		if err := m.o.Record.Happened(ctx, "revoked", in.Text); err != nil {
 			m.log.Error("A revocation could not be recorded", "err", err)
 		}

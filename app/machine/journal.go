@@ -261,6 +261,17 @@ func (j *journal) refused(r consent.Request, outcome consent.Outcome, by, reason
 	j.m.changed()
 }
 
+// later notes a request that was allowed when its client had stopped waiting.
+// once: the next of its kind runs without asking.
+func (j *journal) later(r consent.Request, o record.Outcome, by string, once bool) {
+	j.mu.Lock()
+	e := newEntry(r)
+	e.Outcome, e.Result, e.Took, e.By, e.AllowedNext = snapshot.Allowed, o.Result, o.Took, byWords(by), once
+	j.put(&item{e: e})
+	j.mu.Unlock()
+	j.m.changed()
+}
+
 // failed notes a request that could not be described.
 func (j *journal) failed(r consent.Request, err error) {
 	j.mu.Lock()

@@ -88,6 +88,7 @@ type Machine struct {
 	sessions *sessions
 	journal  *journal
 	flights  *flights
+	chats    *chats
 	link     *link
 	pub      *publisher
 
@@ -121,7 +122,8 @@ func New(o Options) (*Machine, error) {
 	m.journal = newJournal(m)
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}
-	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions}, o.Executors...)...)
+	m.chats = newChats(m)
+	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: asking{m}, Recorder: clipped{m}, Book: o.Store, Log: o.Log})
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"localpc/capabilities"
 	"localpc/tunnel/wire"
+	"localpc/tunnel/wire/autogpt"
 )
 
 // waitOf is how long the client of a request can wait for the person.
@@ -29,6 +30,10 @@ func waitOf(p wire.Payload) time.Duration {
 		ms = p.WaitMS
 	case *wire.FileMove:
 		ms = p.WaitMS
+	}
+	switch p.(type) {
+	case *autogpt.DirectoryList, *autogpt.Attach, *autogpt.Activate, *autogpt.Restore, *autogpt.Detach:
+		return chatWait
 	}
 	if ms == 0 {
 		return defaultWait
@@ -65,6 +70,32 @@ func sessionOf(p wire.Payload) string {
 	return ""
 }
 
+// address gives a chat's request the session it has on this machine, and the
+// time that its card has.
+func address(p wire.Payload, session string, wait time.Duration) {
+	ms := int(wait.Milliseconds())
+	switch p := p.(type) {
+	case *wire.ProcessStart:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.ProcessSignal:
+		p.SessionID = session
+	case *wire.FileRead:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.FileWrite:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.FileStat:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.FilePath:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.FileDelete:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.FileList:
+		p.SessionID, p.WaitMS = session, ms
+	case *wire.FileMove:
+		p.SessionID, p.WaitMS = session, ms
+	}
+}
+
 // titleOf names a request that no executor has described.
 func titleOf(c capabilities.Call) string {
 	switch p := c.Payload.(type) {
@@ -86,6 +117,16 @@ func titleOf(c capabilities.Call) string {
 		return "Move " + p.Src
 	case *wire.SessionOpen:
 		return "Open a session"
+	case *autogpt.DirectoryList:
+		return "See the names of folders"
+	case *autogpt.Attach:
+		return "Bind a chat to a folder"
+	case *autogpt.Activate:
+		return "Connect a chat"
+	case *autogpt.Restore:
+		return "Connect a chat again"
+	case *autogpt.Detach:
+		return "Detach a chat"
 	}
 	return "A request"
 }

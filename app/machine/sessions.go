@@ -138,8 +138,17 @@ func (ss *sessions) Describe(_ context.Context, c capabilities.Call) (capabiliti
 	if n := len(p.Env); n > 0 {
 		d.Details = append(d.Details, fmt.Sprintf("It sets %d variables for its commands: %s", n, envNames(p.Env)))
 	}
+	if p.FolderOnly {
+		// Nobody is asked about what cannot be opened.
+		switch real, err := ss.lendable(p.Folder); {
+		case err != nil:
+			return capabilities.Description{}, err
+		case real != p.Folder:
+			return capabilities.Description{}, leadsElsewhere(p.Folder)
+		}
+	}
 	// Ids and clocks do not decide what is opened.
-	d.Payload = []any{p.Folder, p.Env, p.TTLSeconds}
+	d.Payload = []any{p.Folder, p.FolderOnly, p.Env, p.TTLSeconds}
 	return d, nil
 }
 
@@ -187,6 +196,9 @@ func (ss *sessions) Run(ctx context.Context, c capabilities.Call, g consent.Gran
 
 func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, g consent.Grant) (_ capabilities.Result, err error) {
 	choice := g.Choice()
+	if p.FolderOnly && choice.Folder != p.Folder {
+		return capabilities.Result{}, wire.Errorf(wire.CodeDenied, "Only the folder %s was asked for, and another one was allowed.", p.Folder)
+	}
 	folder, err := ss.prepare(choice.Folder)
 	if err != nil {
 		return capabilities.Result{}, err

@@ -25,7 +25,8 @@ func (p pausable) Decide(r consent.Request, remembered []consent.Stored, now tim
 		remembered = p.m.sessions.usable(remembered)
 	}
 	v := p.Policy.Decide(r, remembered, now)
-	if p.m.isPaused() && v.By != "session" {
+	// What only ends something goes on in a pause; new folder bindings do not.
+	if begins := r.Capability == capFolders && r.Action != "detach"; p.m.isPaused() && (v.By != "session" || begins) {
 		return consent.Verdict{Outcome: consent.Denied, By: byPause, Reason: "The person paused this computer; nothing new is run until they resume."}
 	}
 	return v
