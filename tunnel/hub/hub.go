@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"localpc/tunnel/hub/autogpt"
 	"localpc/tunnel/hub/e2b"
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
@@ -47,6 +48,9 @@ type Options struct {
 	Heartbeat, PongTimeout, HelloTimeout time.Duration
 	// AccessTTL, RefreshTTL, CodeTTL and DeviceTTL are oauth's when 0.
 	AccessTTL, RefreshTTL, CodeTTL, DeviceTTL time.Duration
+	// Strict drops a computer of AutoGPT's wire at every breach of it, for tests
+	// of such programs; otherwise a harmless one is only logged.
+	Strict bool
 	// Meter counts what the hub does; nil counts nothing.
 	Meter Meter
 }
@@ -57,6 +61,7 @@ type Hub struct {
 	log     *slog.Logger
 	store   *store.Store
 	e2b     *e2b.Face
+	chats   *autogpt.Face
 	hosts   []string // names that Host may have besides localhost
 	handler http.Handler
 	oauth   *oauth.Face // nil without pages
@@ -124,6 +129,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	}
 	h.store, h.unlock = st, unlock
 	h.ctx, h.cancel = context.WithCancel(ctx)
+	h.chats = h.newCompanions()
 	err = st.ResetPresence(ctx)
 	if err == nil && o.PublicURL != "" {
 		err = st.SetAddress(ctx, strings.TrimSuffix(o.PublicURL, "/"))
@@ -170,6 +176,7 @@ func (h *Hub) Close() error {
 	h.cancel()
 	h.wg.Wait()
 	h.e2b.Close()
+	h.chats.Close()
 	h.watched()
 	h.closePages()
 	defer h.unlock()
@@ -205,7 +212,8 @@ func (h *Hub) routes() http.Handler {
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.HandleFunc("GET /health", healthy)
-	mux.HandleFunc("GET "+wire.Path, h.serveMachine)
+	mux.HandleFunc("GET "+wire.Path, h.serveTunnel)
+	mux.HandleFunc("GET "+wire.Path+"/{session}", h.serveTunnel)
 	mux.Handle("/api/", http.StripPrefix("/api", h.e2b.Control()))
 	mux.Handle("/sbx/", http.StripPrefix("/sbx", h.e2b.Sandbox()))
 	mux.Handle("/files", h.e2b.Sandbox())

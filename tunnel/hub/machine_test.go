@@ -27,7 +27,7 @@ func TestHandshake(t *testing.T) {
 		}
 	}
 	d := websocket.Dialer{}
-	if _, resp, err := d.Dial("ws"+strings.TrimPrefix(b.url, "http")+wire.Path, map[string][]string{"Authorization": {"Bearer " + token}}); err == nil || resp.StatusCode != 400 {
+	if _, resp, err := d.Dial("ws"+strings.TrimPrefix(b.url, "http")+wire.Path, map[string][]string{"Authorization": {"Bearer " + token}}); err == nil || resp.StatusCode != 401 {
 		t.Errorf("without the subprotocol: %v", err)
 	}
 	for _, c := range []struct {

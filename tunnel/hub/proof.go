@@ -102,6 +102,7 @@ func (h *Hub) connected() []computer {
 
 // signInEnded ends the connections that were made with a sign-in, now.
 func (h *Hub) signInEnded(signIn, reason string) {
+	h.chats.RevokeSignIn(signIn)
 	for _, c := range h.connected() {
 		if c.proven().signIn == signIn {
 			h.log.Info("Sign-in ended", "machine", c.machineID(), "reason", reason)

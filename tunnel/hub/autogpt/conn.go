@@ -157,6 +157,9 @@ func (c *conn) serve(hello msg.Message) error {
 	}
 	c.f.arrived(c)
 	c.f.log.Info("Connection accepted", "user", c.access.User, "machine", c.machine, "session", c.session)
+	if c.control() {
+		c.f.o.Hub.Heard(c.f.ctx, c.info)
+	}
 	var beating sync.WaitGroup
 	beating.Go(c.beat)
 	err = c.read()

@@ -46,7 +46,8 @@ type Hub interface {
 	// answered; Left, exactly once, that it has ended, unless Joined failed.
 	Joined(ctx context.Context, m *Machine) error
 	Left(m *Machine)
-	// Heard is told of each STATUS on a control connection.
+	// Heard is told of each STATUS on a control connection, and once when it
+	// has been answered.
 	Heard(ctx context.Context, m *Machine)
 }
 
@@ -115,11 +116,12 @@ func ptr[T any](v T) *T { return &v }
 // Face serves machines of protocol 1.1. Its methods are safe for concurrent
 // use.
 type Face struct {
-	o      Options
-	log    *slog.Logger
-	ctx    context.Context // until Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // connections
+	o       Options
+	log     *slog.Logger
+	handler http.Handler
+	ctx     context.Context // until Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // connections
 
 	// joining is held while a control connection takes its place, so that the
 	// hub hears of them in the order in which they won.
@@ -141,6 +143,10 @@ func New(ctx context.Context, o Options) *Face {
 	o.settle()
 	f := &Face{o: o, log: o.Log, conns: map[*conn]struct{}{}, controls: map[owned]*conn{}, chats: map[string]*conn{}, arrivals: map[string]chan struct{}{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+msg.Path, f.serve)
+	mux.HandleFunc("GET "+msg.Path+"/{session}", f.serve)
+	f.handler = mux
 	return f
 }
 
@@ -155,12 +161,7 @@ func (f *Face) Close() {
 }
 
 // Handler serves GET msg.Path and msg.Path/{session}.
-func (f *Face) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+msg.Path, f.serve)
-	mux.HandleFunc("GET "+msg.Path+"/{session}", f.serve)
-	return mux
-}
+func (f *Face) Handler() http.Handler { return f.handler }
 
 var upgrader = websocket.Upgrader{
 	HandshakeTimeout: 10 * time.Second,
@@ -284,6 +285,9 @@ type Machine struct {
 func (m *Machine) Replaced() { m.c.f.endMachine(m, msg.CloseReplaced, msg.ReasonAnother) }
 func (m *Machine) Revoked()  { m.c.f.endMachine(m, msg.CloseRevoked, msg.ReasonUser) }
 
+// SendOff ends them so that the machine comes back: the hub is being stopped.
+func (m *Machine) SendOff() { m.c.f.endMachine(m, websocket.CloseGoingAway, "") }
+
 func (f *Face) endMachine(m *Machine, code int, reason string) {
 	f.endAll(code, reason, func(c *conn) bool {
 		return c == m.c || c.session != "" && c.access.User == m.User && c.machine == m.ID
@@ -332,9 +336,14 @@ func (f *Face) endAll(code int, reason string, match func(*conn) bool) {
 	// One whose socket is stuck holds up no other.
 	var wg sync.WaitGroup
 	for _, c := range list {
-		wg.Go(func() { c.end(code, "revoked", reason) })
+		wg.Go(func() { c.end(code, why(code), reason) })
 	}
 	wg.Wait()
+}
+
+// why is what a close frame says to people.
+func why(code int) string {
+	return map[int]string{msg.CloseRevoked: "revoked", msg.CloseReplaced: "a newer connection took over", websocket.CloseGoingAway: "the hub is being stopped"}[code]
 }
 
 // offline is the error for a machine whose control connection is not there.
