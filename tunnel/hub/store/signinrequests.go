@@ -71,7 +71,7 @@ func (s *Store) AddSignInRequest(ctx context.Context, now time.Time, r SignInReq
 			return fmt.Errorf("add sign-in request: %w", err)
 		}
 		var all, source int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE source = ?) FROM signin_requests`, r.Source).Scan(&all, &source); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE source = ? AND expires > ?) FROM signin_requests`, r.Source, ms(now)).Scan(&all, &source); err != nil {
 			return fmt.Errorf("add sign-in request: %w", err)
 		}
 		if all >= maxWaiting || source >= maxWaitingSource {

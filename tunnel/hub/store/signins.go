@@ -9,21 +9,6 @@ import (
 	"time"
 )
 
-// ErrReused means that a token came a second time that is good for one use: a
-// copy of it is in other hands, so its whole sign-in was ended.
-var ErrReused = errors.New("the token was used before")
-
-// Bounds of what one sign-in leaves in the database. A client that refreshes
-// every hour uses 720 refresh tokens in their 30 days.
-const (
-	maxRetired = 1000
-	maxAccess  = 32
-)
-
-// ahead is how far in the future a token may have been made: further, and the
-// clock has been set back, so that nobody knows how old the token is.
-const ahead = time.Minute
-
 // SignIn is one family of tokens: of one client, for one user and, once one
 // came with it, one machine.
 type SignIn struct {
@@ -37,30 +22,6 @@ type SignIn struct {
 	Address  string    `json:"address"` // who asked for it
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used,omitzero"`
-}
-
-// Access is what a live token stands for.
-type Access struct {
-	SignIn, User, Client, Machine string
-	Scopes                        []string
-	Expires                       time.Time
-}
-
-// Pair is a new access token and the refresh token that follows the one it was
-// asked for with. Only their hashes are kept.
-type Pair struct {
-	Access, Refresh       string
-	AccessFor, RefreshFor time.Duration
-}
-
-// Issued is a sign-in that was just given its first tokens.
-type Issued struct {
-	Access
-	Pair  Pair
-	Nonce string // of the request
-	// Ended are the sign-ins that this one took the place of: their tunnels are
-	// to be ended.
-	Ended []string
 }
 
 // Steady is the clock of everything that ends: it goes on evenly when the
@@ -100,30 +61,9 @@ func (s *Store) addSignIn(ctx context.Context, tx *sql.Tx, now time.Time, r Sign
 	return out, addPair(ctx, tx, now, id, p)
 }
 
-func addPair(ctx context.Context, tx *sql.Tx, now time.Time, signIn string, p Pair) error {
-	const insert = `INSERT INTO signin_tokens (hash, signin, kind, created, expires) VALUES (?, ?, ?, ?, ?)`
-	if _, err := tx.ExecContext(ctx, insert, hash(p.Access), signIn, "access", ms(now), ms(now.Add(p.AccessFor))); err != nil {
-		return fmt.Errorf("sign-in token: %w", err)
-	}
-	if p.Refresh == "" {
-		return nil
-	}
-	if _, err := tx.ExecContext(ctx, insert, hash(p.Refresh), signIn, "refresh", ms(now), ms(now.Add(p.RefreshFor))); err != nil {
-		return fmt.Errorf("sign-in token: %w", err)
-	}
-	return nil
-}
-
 // bind gives a sign-in to a machine and ends the earlier ones of the same
-// client there, which it returns.
+// client there, which it returns. ErrTaken when the machine is another user's.
 func (s *Store) bind(ctx context.Context, tx *sql.Tx, id, user, client, machine, name string) ([]string, error) {
-	var taken bool
-	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM signins WHERE machine = ? AND user_id <> ? AND revoked = 0)`, machine, user).Scan(&taken); err != nil {
-		return nil, fmt.Errorf("bind sign-in: %w", err)
-	}
-	if taken {
-		return nil, ErrTaken
-	}
 	if err := s.claim(ctx, tx, user, machine, name); err != nil {
 		return nil, err
 	}
@@ -182,114 +122,6 @@ func (s *Store) BindSignIn(ctx context.Context, signIn, machine string) error {
 		}
 		return ErrNotFound
 	})
-}
-
-// RefreshSignIn exchanges a refresh token for the next pair and retires it.
-// One that is retired already ends its sign-in: then the error is ErrReused
-// and the Access tells which. ErrNotFound when it is unknown or expired.
-func (s *Store) RefreshSignIn(ctx context.Context, now time.Time, client, refresh string, p Pair) (Access, error) {
-	var a Access
-	reused := false
-	err := s.begin(ctx, "refresh", func(tx *sql.Tx) error {
-		row, err := findToken(ctx, tx, refresh)
-		if err != nil {
-			return err
-		}
-		if row.kind != "refresh" || row.Client != client || !now.Before(row.Expires) {
-			return ErrNotFound
-		}
-		a = row.Access
-		if row.retired {
-			reused = true
-			_, err := s.end(ctx, tx, `id = ?`, "a used refresh token came again", a.SignIn)
-			return err
-		}
-		a.Expires = now.Add(p.AccessFor)
-		if _, err := tx.ExecContext(ctx, `UPDATE signin_tokens SET retired = ? WHERE hash = ?`, ms(now), hash(refresh)); err != nil {
-			return fmt.Errorf("refresh: %w", err)
-		}
-		if err := addPair(ctx, tx, now, a.SignIn, p); err != nil {
-			return err
-		}
-		for kind, max := range map[string]int{"refresh": maxRetired, "access": maxAccess} {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE hash IN
-				(SELECT hash FROM signin_tokens WHERE signin = ? AND kind = ? ORDER BY created DESC LIMIT -1 OFFSET ?)`, a.SignIn, kind, max); err != nil {
-				return fmt.Errorf("refresh: %w", err)
-			}
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE signins SET last_used = ? WHERE id = ?`, ms(s.now()), a.SignIn)
-		return err
-	})
-	if err == nil && reused {
-		return a, ErrReused
-	}
-	return a, err
-}
-
-type tokenRow struct {
-	Access
-	kind     string
-	created  time.Time
-	retired  bool
-	lastUsed time.Time
-}
-
-type querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-func findToken(ctx context.Context, q querier, token string) (tokenRow, error) {
-	var r tokenRow
-	var scope string
-	var created, expires, retired, used int64
-	err := q.QueryRowContext(ctx, `SELECT t.kind, t.created, t.expires, t.retired, s.id, s.user_id, s.client, s.machine, s.scope, s.last_used
-		FROM signin_tokens t JOIN signins s ON s.id = t.signin WHERE t.hash = ? AND s.revoked = 0`, hash(token)).
-		Scan(&r.kind, &created, &expires, &retired, &r.SignIn, &r.User, &r.Client, &r.Machine, &scope, &used)
-	if err != nil {
-		return tokenRow{}, one(err)
-	}
-	r.Scopes = strings.Fields(scope)
-	r.created, r.Expires, r.retired, r.lastUsed = fromMS(created), fromMS(expires), retired != 0, fromMS(used)
-	return r, nil
-}
-
-// FindAccess gives what an access token stands for. ErrNotFound when it is
-// unknown, expired or revoked.
-func (s *Store) FindAccess(ctx context.Context, now time.Time, token string) (Access, error) {
-	a, kind, err := s.FindSignInToken(ctx, now, token)
-	if err == nil && kind != "access" {
-		return Access{}, ErrNotFound
-	}
-	return a, err
-}
-
-// FindSignInToken gives what a live token of either kind, "access" or
-// "refresh", stands for. ErrNotFound when it is unknown, expired, retired or
-// revoked.
-func (s *Store) FindSignInToken(ctx context.Context, now time.Time, token string) (Access, string, error) {
-	r, err := findToken(ctx, s.db, token)
-	if err != nil {
-		return Access{}, "", err
-	}
-	if !now.Before(r.Expires) || r.retired || r.kind == "access" && r.created.After(now.Add(ahead)) {
-		return Access{}, "", ErrNotFound
-	}
-	if d := s.now().Sub(r.lastUsed); d < 0 || d >= time.Minute {
-		if _, err := s.db.ExecContext(ctx, `UPDATE signins SET last_used = ? WHERE id = ?`, ms(s.now()), r.SignIn); err != nil {
-			return Access{}, "", fmt.Errorf("sign-in used: %w", err)
-		}
-	}
-	return r.Access, r.kind, nil
-}
-
-// SignInOf gives the sign-in of a token of a client, be the token expired or
-// retired. ErrNotFound when it is unknown or its sign-in has ended.
-func (s *Store) SignInOf(ctx context.Context, client, token string) (string, error) {
-	r, err := findToken(ctx, s.db, token)
-	if err == nil && r.Client != client {
-		return "", ErrNotFound
-	}
-	return r.SignIn, err
 }
 
 // SignInLive tells whether a sign-in is still good.
