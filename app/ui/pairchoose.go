@@ -43,7 +43,7 @@ func newChoosePage(p *pairWindow) *choosePage {
 	c.options = kit.NewOptions(pairWidth, []kit.Option{
 		{Sign: "⌂", Name: "This computer only", Line: "For programs that run here and use the E2B SDK"},
 		{Sign: "⇄", Name: "My own hub", Line: "An address you were given"},
-		{Sign: "↗", Name: "AutoGPT", Line: "Sign in with your browser"},
+		{Sign: "✦", Name: "AutoGPT", Line: "Sign in with your browser"},
 	}, wayThis, keys, func(int) { p.failed = ""; p.draw() })
 	c.options.OnTap = func(i int) {
 		if i == wayOwn {
