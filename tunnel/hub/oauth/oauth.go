@@ -200,7 +200,10 @@ func (f *Face) pair(c *client, scopes []string) store.Pair {
 
 // signedIn tells of the sign-ins that a new one took the place of.
 func (f *Face) signedIn(i store.Issued) {
-	f.log.Info("Signed in", "signIn", i.SignIn, "user", i.User, "client", i.Client, "machineId", i.Machine)
+	f.log.Info("Signed in", "signIn", i.SignIn, "user", i.User, "client", i.Client, "machine", i.Machine)
+	if f.o.SignedIn != nil {
+		f.o.SignedIn()
+	}
 	if f.o.SignedIn != nil {
 		f.o.SignedIn()
 	}
@@ -212,6 +215,9 @@ func (f *Face) signedIn(i store.Issued) {
 // reused ends the tunnels of a sign-in whose token or code came twice.
 func (f *Face) reused(signIn, reason string) {
 	f.log.Warn("A token came a second time", "signIn", signIn)
+	if f.o.Reused != nil {
+		f.o.Reused()
+	}
 	if f.o.Reused != nil {
 		f.o.Reused()
 	}

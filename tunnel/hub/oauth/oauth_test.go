@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,7 +254,15 @@ func TestExchangeRefusals(t *testing.T) {
 }
 
 func TestRefreshReuse(t *testing.T) {
-	h := start(t)
+	var signedIn, reused atomic.Int32
+	h := start(t, func(o *Options) {
+		o.SignedIn, o.Reused = func() { signedIn.Add(1) }, func() { reused.Add(1) }
+	})
+	defer func() {
+		if signedIn.Load() != 2 || reused.Load() != 1 {
+			t.Errorf("counted %d sign-ins, %d reuses", signedIn.Load(), reused.Load())
+		}
+	}()
 	first := h.signIn("m-1")
 	other := h.signIn("m-2")
 	a, err := h.Access(t.Context(), first.AccessToken)
