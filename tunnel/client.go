@@ -175,7 +175,7 @@ func New(o Options) (*Client, error) {
 		o.OnState = func(State) {}
 	}
 	if o.Network == nil {
-		if o.Network, err = NewNetwork(""); err != nil {
+		if o.Network, err = systemNetwork(); err != nil {
 			return nil, err
 		}
 	}

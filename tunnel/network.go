@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -51,6 +53,10 @@ func NewNetwork(caFile string) (*Network, error) {
 	}
 	return n, nil
 }
+
+// systemNetwork is that of the environment at the start, for all who want no
+// other.
+var systemNetwork = sync.OnceValues(func() (*Network, error) { return NewNetwork("") })
 
 func (n *Network) tls() *tls.Config { return &tls.Config{RootCAs: n.roots} }
 
@@ -119,7 +125,7 @@ func (t *throughProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	var op *net.OpError
 	var refused *ProxyError
-	if errors.As(err, &op) && op.Op == "proxyconnect" && !errors.As(err, &refused) {
+	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) && !errors.As(err, &refused) {
 		return nil, &ProxyError{Proxy: p.Host, cause: err}
 	}
 	if err == nil && resp.StatusCode == http.StatusProxyAuthRequired {
