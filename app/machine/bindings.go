@@ -157,27 +157,34 @@ func (c *chats) check(root, fingerprint string) error {
 	return nil
 }
 
-// start makes a binding active.
-func (c *chats) start(b *binding) error {
+// start makes a binding active. The tunnel keeps no more than maxLive
+// connections of chats: of more, one here has lost its own, and is halted.
+func (c *chats) start(b *binding) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	b.used = time.Now()
-	if b.ctx != nil {
-		return nil
-	}
-	live := 0
-	for _, other := range c.bound {
-		if other.ctx != nil {
-			live++
+	b.used, b.declined = time.Now(), nil
+	var idle *binding
+	if b.ctx == nil {
+		b.ctx, b.stop = context.WithCancelCause(c.m.ctx)
+		live := 1
+		for _, other := range c.bound {
+			if other.ctx == nil || other == b {
+				continue
+			}
+			if live++; idle == nil || other.used.Before(idle.used) {
+				idle = other
+			}
+		}
+		if live <= maxLive {
+			idle = nil
 		}
 	}
-	if live >= maxLive {
-		return wire.Errorf(autogpt.CodeInternal, "This computer works for %d chats already; end one of them first.", maxLive)
+	c.mu.Unlock()
+	if idle != nil {
+		c.halt(idle, idleStop)
 	}
-	b.ctx, b.stop = context.WithCancelCause(c.m.ctx)
-	b.declined = nil
-	return nil
 }
+
+const idleStop = "The chat's connection has ended."
 
 // halt ends what an active chat does: its requests at once, what they left
 // running soon after. The consent for its session lives on for its time.
@@ -254,7 +261,7 @@ func (c *chats) Stopped(chat string) {
 	b := c.bound[chat]
 	c.mu.Unlock()
 	if b != nil {
-		c.halt(b, "The chat's connection has ended.")
+		c.halt(b, idleStop)
 	}
 }
 

@@ -62,7 +62,7 @@ var errForged = errors.New("not a grant of this machine")
 func readGrant(grant string, secrets ...[]byte) (claims, error) {
 	version, rest, _ := strings.Cut(grant, ".")
 	text, mac, ok := strings.Cut(rest, ".")
-	if version != grantVersion || !ok || len(grant) > autogpt.MaxGrant {
+	if version != grantVersion || !ok || len(grant) > autogpt.MaxGrant || strings.ContainsAny(grant, "\r\n") { // base64 would skip them
 		return claims{}, errForged
 	}
 	given, err := base64.RawURLEncoding.Strict().DecodeString(mac)

@@ -106,11 +106,7 @@ func listed(d *autogpt.Directory, err error) (capabilities.Result, error) {
 func (c *chats) lookAttach(p *autogpt.Attach) (capabilities.Description, act, error) {
 	c.mu.Lock()
 	old := c.get(p.SessionID)
-	active := old != nil && old.ctx != nil
 	c.mu.Unlock()
-	if active {
-		return capabilities.Description{}, nil, wire.Errorf(autogpt.CodeAlreadyActive, "This chat works in a folder already; detach it first.")
-	}
 	dir, err := c.browser.folder(p.BrowseID, p.DirectoryRef)
 	if err != nil {
 		return capabilities.Description{}, nil, err
@@ -133,6 +129,11 @@ func (c *chats) lookAttach(p *autogpt.Attach) (capabilities.Description, act, er
 			Revision: b.revision, SessionID: b.chat}.sign(c.secrets.get(ctx)[0])
 		if !c.browser.consume(p.BrowseID) {
 			return capabilities.Result{}, unknownRef()
+		}
+		if old != nil {
+			// The tunnel asks for no chat that has a connection; the one it had
+			// has ended.
+			c.halt(old, idleStop)
 		}
 		c.replace(old, b)
 		return capabilities.Result{Type: wire.Type(autogpt.TypeAttached), Payload: b.told(), Outcome: "bound; nothing is lent yet"}, nil
@@ -166,9 +167,7 @@ func (c *chats) lookActivate(p *autogpt.Activate) (capabilities.Description, act
 	d := own("activate", "Connect a chat in "+b.root, "connect a chat that is bound to "+consent.Visible(b.root, false), p)
 	d.Fingerprint = b.fingerprint
 	return d, func(context.Context) (capabilities.Result, error) {
-		if err := c.start(b); err != nil {
-			return capabilities.Result{}, err
-		}
+		c.start(b)
 		return capabilities.Result{Type: wire.Type(autogpt.TypeActivated), Payload: b.told(), Outcome: "connected; nothing is lent yet"}, nil
 	}, nil
 }
@@ -196,19 +195,16 @@ func (c *chats) lookRestore(p *autogpt.Restore) (capabilities.Description, act, 
 	d := own("restore", "Connect a chat again in "+b.root, "connect a chat again that is bound to "+consent.Visible(b.root, false), []any{p.SessionID, p.RootGrant})
 	d.Fingerprint = b.fingerprint
 	return d, func(context.Context) (capabilities.Result, error) {
-		same := old != nil && *old.told() == *b.told()
-		if same {
+		switch {
+		case old == nil:
+			c.remember(b)
+		case *old.told() == *b.told():
 			b = old
-		} else if old != nil {
+		default:
 			c.halt(old, "The chat's folder binding has changed.")
-		}
-		// Where this fails nothing was halted: that makes room.
-		if err := c.start(b); err != nil {
-			return capabilities.Result{}, err
-		}
-		if !same {
 			c.replace(old, b)
 		}
+		c.start(b)
 		return capabilities.Result{Type: wire.Type(autogpt.TypeRestored), Payload: b.told(), Outcome: "connected again; nothing new is lent"}, nil
 	}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,82 +22,6 @@ import (
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
 )
-
-// probe is an executor of the test's own, at the edge where the real ones
-// stand: it says what it is told to and runs what it is told to.
-type probe struct {
-	mu       sync.Mutex
-	describe func(capabilities.Call) capabilities.Description
-	run      func(context.Context, capabilities.Call, consent.Grant, capabilities.Output) (capabilities.Result, error)
-	ended    []string // sessions
-	frozen   []bool
-}
-
-func (p *probe) Freeze(on bool) {
-	p.mu.Lock()
-	p.frozen = append(p.frozen, on)
-	p.mu.Unlock()
-}
-
-func (p *probe) Name() string       { return "shell" }
-func (p *probe) Types() []wire.Type { return []wire.Type{wire.TypeProcessStart, wire.TypeFileWrite} }
-func (p *probe) Running(string) int { return 0 }
-func (p *probe) Close() error       { return nil }
-func (p *probe) EndSession(_ context.Context, s string) error {
-	p.mu.Lock()
-	p.ended = append(p.ended, s)
-	p.mu.Unlock()
-	return nil
-}
-
-func (p *probe) Describe(_ context.Context, c capabilities.Call) (capabilities.Description, error) {
-	if p.describe != nil {
-		return p.describe(c), nil
-	}
-	return capabilities.Description{Action: "do", Title: "Do it", Sentence: "%s wants to do it.", Exact: "it", Payload: "it",
-		Effects: []consent.Effect{{Kind: consent.EffectOverwrite, Text: "replaces a file"}}, Risk: consent.RiskNormal}, nil
-}
-
-func (p *probe) Run(ctx context.Context, c capabilities.Call, g consent.Grant, out capabilities.Output) (capabilities.Result, error) {
-	if p.run != nil {
-		return p.run(ctx, c, g, out)
-	}
-	if err := g.Check(consent.DigestOf("it"), ""); err != nil {
-		return capabilities.Result{}, err
-	}
-	return exited(), nil
-}
-
-func exited() capabilities.Result {
-	return capabilities.Result{Type: wire.TypeProcessExited, Payload: &wire.ProcessExited{}, Outcome: "exit code 0"}
-}
-
-// person is a surface that answers each card as told, in place of a screen.
-type person struct {
-	m      *Machine
-	mu     sync.Mutex
-	answer func(consent.Request) (consent.Answer, bool) // false: not at all
-	cards  []consent.Request
-}
-
-func (p *person) Present(r consent.Request, _ snapshot.CardInfo) (bool, error) {
-	p.mu.Lock()
-	p.cards = append(p.cards, r)
-	a, now := p.answer(r)
-	p.mu.Unlock()
-	if now {
-		go func() { _ = p.m.asks.Answer(r.ID, a) }() // the queue holds its lock while it presents
-	}
-	return true, nil
-}
-
-func (p *person) Withdraw(string) {}
-
-func (p *person) seen() []consent.Request {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]consent.Request(nil), p.cards...)
-}
 
 // rig is a machine whose dispatcher is joined to a real hub.
 type rig struct {
@@ -162,25 +85,8 @@ func (r *rig) do(session string) error {
 	return err
 }
 
-func wantCode(t *testing.T, err error, code wire.Code) {
-	t.Helper()
-	if wire.CodeOf(err) != code {
-		t.Errorf("%v (%s), want %s", err, wire.CodeOf(err), code)
-	}
-}
-
 // decided is what the record says of a request before it runs.
-func (r *rig) decided(id string) (d record.Decision, ok bool) {
-	entries, err := r.m.o.Store.EntriesByRef(r.t.Context(), id)
-	must(r.t, err)
-	for _, e := range entries {
-		if e.Kind == record.KindDecision {
-			must(r.t, json.Unmarshal(e.Body, &d))
-			ok = true
-		}
-	}
-	return d, ok
-}
+func (r *rig) decided(id string) (record.Decision, bool) { return decisionOf(r.t, r.m, id) }
 
 func TestDecisionIsRecordedBeforeAnythingRuns(t *testing.T) {
 	r := newRig(t)
@@ -283,17 +189,6 @@ func (r *rig) running(session string) (cause, reply <-chan error) {
 		r.t.Fatal("the request does not run")
 	}
 	return why, back
-}
-
-func within[T any](t *testing.T, what string, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s: nothing within 20 s", what)
-		panic("unreachable")
-	}
 }
 
 func TestClosingASessionEndsWhatItDoes(t *testing.T) {

@@ -259,7 +259,9 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Exact != "" {
 		s += " `" + consent.Visible(r.Exact, false) + "`"
 	}
-	s += " in " + consent.Visible(r.Folder, false)
+	if r.Folder != "" {
+		s += " in " + consent.Visible(r.Folder, false)
+	}
 	if r.Cwd != "" {
 		s += ", working in " + consent.Visible(r.Cwd, false)
 	}
