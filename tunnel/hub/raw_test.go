@@ -18,7 +18,11 @@ import (
 	"localpc/tunnel/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The sessions' library begins a store that the pages do not use, and has no
+// safe way to end it.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"))
+}
 
 // bench is a hub for machines that speak frame by frame.
 type bench struct {

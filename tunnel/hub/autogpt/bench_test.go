@@ -275,6 +275,18 @@ func (r *rig) join(session, token string, root any) (*raw, map[string]any) {
 	if ack["type"] != "HELLO_ACK" || ack["id"] != "h1" {
 		r.t.Fatalf("the first frame is %v", ack)
 	}
+	if session == "" {
+		ping := w.next()
+		if ping["type"] != "PING" {
+			r.t.Fatalf("the second frame is %v", ping)
+		}
+		w.send("PONG", ping["id"].(string), map[string]any{})
+		// Once the first request comes, the hub is done with what was before.
+		var asked sync.WaitGroup
+		asked.Go(func() { _ = r.Detach(context.Background(), user, machine, "none") })
+		w.send("ACK", w.next()["id"].(string), map[string]any{"ok": true})
+		asked.Wait()
+	}
 	return w, ack["payload"].(map[string]any)
 }
 

@@ -47,11 +47,13 @@ type conn struct {
 	capacity int              // as the machine told last, -1 when it never has; guarded by mu
 	gone     *wire.Error      // why nothing is taken any more; guarded by mu
 	done     chan struct{}    // closed when gone
+	// settled is closed when a control connection may be used.
+	settled chan struct{}
 }
 
 func newConn(f *Face, ws *websocket.Conn, a store.Access, session string) *conn {
 	return &conn{f: f, ws: ws, access: a, session: session, writing: make(chan struct{}, 1), calls: map[string]*Call{},
-		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{})}
+		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{}), settled: make(chan struct{})}
 }
 
 func (c *conn) control() bool { return c.session == "" }
@@ -162,10 +164,50 @@ func (c *conn) serve(hello msg.Message) error {
 	}
 	var beating sync.WaitGroup
 	beating.Go(c.beat)
+	if c.control() {
+		beating.Go(c.settle)
+	}
 	err = c.read()
 	c.end(websocket.CloseNormalClosure, "", "")
 	beating.Wait()
 	return err
+}
+
+// settleFor is how long a machine may take to answer the first PING.
+const settleFor = 2 * time.Second
+
+// settle waits until the machine has surely read HELLO_ACK, and so ended the
+// chats that it had: what is left of their connections, some perhaps made
+// anew in this very moment, would swallow requests. Only then may it be asked
+// for chats.
+func (c *conn) settle() {
+	defer close(c.settled)
+	if _, err := c.ask(c.f.ctx, msg.TypePing, &msg.Empty{}, settleFor); err != nil {
+		return
+	}
+	for _, o := range c.f.chatsOf(owned{c.access.User, c.machine}) {
+		o.end(websocket.CloseNormalClosure, "the control connection is new", "")
+	}
+}
+
+// chatsOf takes the data connections of a machine out of use and returns them.
+func (f *Face) chatsOf(key owned) []*conn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.chatsOfLocked(key)
+}
+
+func (f *Face) chatsOfLocked(key owned) []*conn {
+	var list []*conn
+	for o := range f.conns {
+		if !o.control() && (owned{o.access.User, o.machine}) == key {
+			list = append(list, o)
+			if f.chats[o.session] == o {
+				delete(f.chats, o.session)
+			}
+		}
+	}
+	return list
 }
 
 // join takes its place. It returns the connection that had it, and those of
@@ -190,17 +232,7 @@ func (c *conn) join(hello msg.Message) (old *conn, stale []*conn, err error) {
 	}
 	key := owned{c.access.User, c.machine}
 	old, f.controls[key] = f.controls[key], c
-	// A machine ends its chats when its control connection is new: what is left
-	// of them here would only swallow requests.
-	for o := range f.conns {
-		if !o.control() && (owned{o.access.User, o.machine}) == key {
-			stale = append(stale, o)
-			if f.chats[o.session] == o {
-				delete(f.chats, o.session)
-			}
-		}
-	}
-	return old, stale, nil
+	return old, f.chatsOfLocked(key), nil
 }
 
 func (c *conn) leave() {

@@ -18,6 +18,13 @@ func onControl[T wire.Payload](ctx context.Context, f *Face, user, machine strin
 	if c == nil {
 		return none, offline()
 	}
+	select {
+	case <-c.settled:
+	case <-c.done:
+		return none, c.ended()
+	case <-ctx.Done():
+		return none, wire.Wrap(context.Cause(ctx), wire.CodeCancelled, "The request was cancelled.")
+	}
 	wait := f.o.ControlWait
 	if t == msg.TypeDetach {
 		wait = f.o.ForDetach

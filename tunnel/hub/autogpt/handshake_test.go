@@ -279,7 +279,7 @@ func TestRevokedWhileGreeting(t *testing.T) {
 	r.books.set(func(b *books) { b.revoked["s1"] = true })
 	w.send("HELLO", "h1", hello(nil))
 	before, _ := w.closed(msg.CloseRevoked)
-	if len(before) != 2 || before[0]["type"] != "HELLO_ACK" || before[1]["type"] != "SESSION_REVOKED" {
+	if n := len(before); n < 2 || before[0]["type"] != "HELLO_ACK" || before[n-1]["type"] != "SESSION_REVOKED" {
 		t.Errorf("told %v", before)
 	}
 }
@@ -314,7 +314,7 @@ func TestCloseSendsMachinesOff(t *testing.T) {
 // A machine that is silent, and answers no ping, is gone.
 func TestSilence(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *autogpt.Options) { o.Heartbeat, o.PongTimeout = 100*time.Millisecond, 100*time.Millisecond })
+	r := newRig(t, func(o *autogpt.Options) { o.Heartbeat, o.PongTimeout = 100*time.Millisecond, 900*time.Millisecond })
 	w, _ := r.join("", r.token("s1"), nil)
 	w.ws.SetPingHandler(func(string) error { return nil })
 	go func() { _, _, _ = w.ws.ReadMessage() }()
@@ -322,7 +322,7 @@ func TestSilence(t *testing.T) {
 	// One that answers them stays.
 	w, _ = r.join("", r.token("s2", func(*store.Access) {}), nil)
 	go func() { _, _, _ = w.ws.ReadMessage() }()
-	time.Sleep(time.Second)
+	time.Sleep(2 * time.Second)
 	if len(r.Machines(user)) != 1 {
 		t.Error("a machine that answers pings is gone")
 	}
