@@ -14,6 +14,7 @@ import (
 	"localpc/app/snapshot"
 	"localpc/consent"
 	"localpc/tunnel"
+	"localpc/tunnel/autogpt"
 	"localpc/tunnel/wire"
 )
 
@@ -77,7 +78,8 @@ func (l *link) begin(hub string) {
 		case settings.HubThis:
 			v.hub = snapshot.Hub{Paired: true, Kind: hub, Name: "This computer only"}
 		case settings.HubAutoGPT:
-			v.hub = snapshot.Hub{Paired: true, Kind: hub, Name: "AutoGPT", Address: l.m.o.Settings.Get().AutoGPT.Web}
+			shown, _ := addressOf(hub, l.m.o.Settings.Get())
+			v.hub = snapshot.Hub{Paired: true, Kind: hub, Name: "AutoGPT", Address: shown}
 		default:
 			v.warning = openWarning(hub)
 		}
@@ -119,26 +121,34 @@ func (l *link) end() {
 var errNoToken = errors.New("no token for this hub")
 
 func (l *link) run(ctx context.Context, hub string) error {
-	network, err := tunnel.NewNetwork(l.m.o.Settings.Get().CAFile)
+	s := l.m.o.Settings.Get()
+	network, err := tunnel.NewNetwork(s.CAFile)
 	if err != nil {
 		return sentence("This computer can't connect: " + err.Error() + ". Mend that, and try again.")
 	}
-	o := tunnel.Options{URL: hub, Network: network, Log: l.m.log, Handler: l.m.dispatch, OnState: l.onState, Hello: l.hello, Status: l.status}
+	o := tunnel.Options{Network: network, Log: l.m.log, Handler: l.m.dispatch, OnState: l.onState, Hello: l.hello, Status: l.status}
+	shown := ""
 	if hub == settings.HubThis {
 		if l.m.o.Hub == nil {
 			return errors.New("this build has no hub inside")
 		}
-		if o.URL, err = l.m.o.Hub.Start(ctx); err != nil {
+		if shown, err = l.m.o.Hub.Start(ctx); err != nil {
 			return &startError{err}
 		}
-		o.Token = l.token
+		o.URL, o.Token = shown, l.token
 	} else {
+		shown, o.URL = addressOf(hub, s)
 		source := l.source(hub, network)
-		o.Token = source.token
-		o.Rejected = source.rejected
-		o.Fresh = source.Fresh
+		o.Token, o.Rejected, o.Fresh = source.token, source.rejected, source.Fresh
 	}
-	l.set(func(v *linkState) { v.hub.Address, v.hub.Proxy = o.URL, network.ProxyName(o.URL) })
+	l.set(func(v *linkState) { v.hub.Address, v.hub.Proxy = shown, network.ProxyName(o.URL) })
+	if hub == settings.HubAutoGPT {
+		client, err := l.autoGPT(o)
+		if err != nil {
+			return err
+		}
+		return client.Run(ctx)
+	}
 	client, err := tunnel.New(o)
 	if err != nil {
 		return err
@@ -287,6 +297,9 @@ func (l *link) fail(err error) {
 		return
 	}
 	l.m.log.Error("The link to the hub has ended", "err", err)
+	if errors.Is(err, tunnel.ErrRevoked) || errors.Is(err, tunnel.ErrUnauthorized) {
+		l.m.chats.forget("The hub disconnected this computer.")
+	}
 	l.set(func(v *linkState) {
 		v.hub.Online = false
 		var se *startError
@@ -295,6 +308,8 @@ func (l *link) fail(err error) {
 		case errors.As(err, &se):
 			v.problem = l.m.startProblem(se)
 			v.fix, v.fixLabel = snapshot.Reconnect, "Try again"
+		case errors.Is(err, autogpt.ErrNotEnabled):
+			v.problem, v.fix, v.fixLabel = notEnabled, snapshot.Reconnect, "Try again"
 		case errors.Is(err, tunnel.ErrReplaced):
 			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Connect here again"
 		case errors.As(err, &said):
@@ -306,7 +321,7 @@ func (l *link) fail(err error) {
 			v.problem, v.fix, v.fixLabel, v.signIn = tunnel.Sentence(err), snapshot.Pair, "Sign in again", true
 			v.hub.SignIn = "ended"
 		default:
-			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Try again"
+			v.problem, v.fix, v.fixLabel = autogpt.Sentence(err), snapshot.Reconnect, "Try again"
 		}
 	})
 }

@@ -367,6 +367,7 @@ func (m *Machine) unpair(ctx context.Context) (snapshot.Reply, error) {
 	m.flights.stop("", stoppedBy("This computer was unpaired."))
 	m.sessions.endAll(ctx, "This computer was unpaired.")
 	m.link.end()
+	m.chats.forget("This computer was unpaired.")
 	if err := m.o.Settings.Change(func(s *settings.Settings) { s.Hub = "" }); err != nil {
 		m.log.Error("The settings could not be saved", "err", err)
 		m.link.begin(s.Hub)

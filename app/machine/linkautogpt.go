@@ -1,0 +1,48 @@
+package machine
+
+import (
+	"os"
+	"runtime"
+	"strings"
+
+	"localpc/app/settings"
+	"localpc/tunnel"
+	"localpc/tunnel/autogpt"
+	msg "localpc/tunnel/wire/autogpt"
+)
+
+// autoGPT is the client for AutoGPT's platform, of the parts that a tunnel to
+// any hub has.
+func (l *link) autoGPT(o tunnel.Options) (*autogpt.Client, error) {
+	return autogpt.New(autogpt.Options{URL: o.URL, HubName: "AutoGPT", Token: o.Token, Rejected: o.Rejected, Fresh: o.Fresh, Network: o.Network, Log: o.Log,
+		Hello: l.helloAutoGPT, Folders: l.m.chats, Handler: l.m.chats.Handler, OnState: o.OnState, OnStopped: l.m.chats.Stopped})
+}
+
+// helloAutoGPT says what this machine is, in that protocol's words.
+func (l *link) helloAutoGPT() msg.Hello {
+	s := l.m.o.Settings.Get()
+	h := msg.Hello{ShimVersion: "localpc-" + l.m.o.Version, MachineID: s.MachineID, DisplayName: s.Name, Platform: runtime.GOOS, Arch: "x86_64"}
+	if runtime.GOARCH == "arm64" {
+		h.Arch = "arm64"
+	}
+	if v, err := os.ReadFile("/proc/version"); err == nil && strings.Contains(strings.ToLower(string(v)), "microsoft") {
+		h.Platform = "wsl2"
+	}
+	for _, c := range l.m.registry.All() {
+		if name := c.Name(); name == msg.Shell || name == msg.Files {
+			h.Capabilities = append(h.Capabilities, name)
+		}
+	}
+	return h
+}
+
+// notEnabled is what a person is told while the platform keeps its doors shut.
+const notEnabled = "AutoGPT has not switched on local machines for this account yet. Try again when it has."
+
+// addressOf is where a hub is, as a person knows it, and as its tunnel dials it.
+func addressOf(hub string, s settings.Settings) (shown, dialled string) {
+	if hub == settings.HubAutoGPT {
+		return s.AutoGPT.Web, s.AutoGPT.WS
+	}
+	return hub, hub
+}
