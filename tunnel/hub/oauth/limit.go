@@ -19,9 +19,10 @@ type limiter struct {
 	burst int
 	every time.Duration
 
-	mu   sync.Mutex
-	of   map[string]*rate.Limiter // guarded by mu
-	rest *rate.Limiter
+	mu    sync.Mutex
+	of    map[string]*rate.Limiter // guarded by mu
+	swept time.Time                // guarded by mu
+	rest  *rate.Limiter
 }
 
 func newLimiter(burst int, every time.Duration) *limiter {
@@ -34,7 +35,9 @@ func (l *limiter) get(now time.Time, network string) *rate.Limiter {
 	if r, ok := l.of[network]; ok {
 		return r
 	}
-	if len(l.of) >= maxNetworks {
+	// Looking for idle ones costs more than an attempt, so it is seldom done.
+	if len(l.of) >= maxNetworks && now.Sub(l.swept) >= l.every {
+		l.swept = now
 		for n, r := range l.of {
 			if r.TokensAt(now) >= float64(l.burst) {
 				delete(l.of, n)

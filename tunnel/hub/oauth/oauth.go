@@ -204,9 +204,6 @@ func (f *Face) signedIn(i store.Issued) {
 	if f.o.SignedIn != nil {
 		f.o.SignedIn()
 	}
-	if f.o.SignedIn != nil {
-		f.o.SignedIn()
-	}
 	for _, id := range i.Ended {
 		f.revoked(id, "this computer signed in again")
 	}
@@ -215,9 +212,6 @@ func (f *Face) signedIn(i store.Issued) {
 // reused ends the tunnels of a sign-in whose token or code came twice.
 func (f *Face) reused(signIn, reason string) {
 	f.log.Warn("A token came a second time", "signIn", signIn)
-	if f.o.Reused != nil {
-		f.o.Reused()
-	}
 	if f.o.Reused != nil {
 		f.o.Reused()
 	}
