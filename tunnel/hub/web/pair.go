@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 )
 
@@ -21,7 +22,7 @@ const (
 type pairData struct {
 	Code string // as typed before
 	Hub  string // the address that a computer is given
-	P    Pending
+	P    oauth.Pending
 	Left int // minutes
 }
 
@@ -43,7 +44,7 @@ func (f *Face) askCode(w http.ResponseWriter, r *http.Request, status int, code,
 	f.show(w, r, status, "code", view{Title: "Connect a computer", Nav: "machines", Error: problem, Data: pairData{Code: code, Hub: f.base.String()}})
 }
 
-func (f *Face) showPending(w http.ResponseWriter, r *http.Request, status int, p Pending, problem string) {
+func (f *Face) showPending(w http.ResponseWriter, r *http.Request, status int, p oauth.Pending, problem string) {
 	left := int(p.Until.Sub(f.o.Now()).Round(time.Minute) / time.Minute)
 	f.show(w, r, status, "pair", view{Title: "Connect this computer?", Error: problem, loopback: !p.Device, Data: pairData{P: p, Left: max(left, 1)}})
 }
@@ -51,8 +52,8 @@ func (f *Face) showPending(w http.ResponseWriter, r *http.Request, status int, p
 // pending gives a request that this browser may answer, or answers itself. A
 // request that was begun with a typed code is answered only where the code
 // was typed: a link to it leads nowhere.
-func (f *Face) pending(w http.ResponseWriter, r *http.Request, id string) (Pending, bool) {
-	var p Pending
+func (f *Face) pending(w http.ResponseWriter, r *http.Request, id string) (oauth.Pending, bool) {
+	var p oauth.Pending
 	err := store.ErrNotFound
 	if requestID(id) {
 		p, err = f.o.OAuth.Pending(r.Context(), id)
@@ -68,7 +69,7 @@ func (f *Face) pending(w http.ResponseWriter, r *http.Request, id string) (Pendi
 	} else {
 		f.failed(w, r, err)
 	}
-	return Pending{}, false
+	return oauth.Pending{}, false
 }
 
 func (f *Face) typedCode(w http.ResponseWriter, r *http.Request, _ *store.User) {
@@ -79,8 +80,8 @@ func (f *Face) typedCode(w http.ResponseWriter, r *http.Request, _ *store.User) 
 	}
 	p, err := f.o.OAuth.PendingDevice(r.Context(), code, from(r))
 	switch {
-	case errors.Is(err, ErrTooMany):
-		f.askCode(w, r, http.StatusTooManyRequests, "", "There were too many wrong codes from here. Wait ten minutes, then start again on the computer.")
+	case errors.Is(err, oauth.ErrTooMany):
+		f.askCode(w, r, http.StatusTooManyRequests, "", "There were too many wrong codes from here. Wait a minute, then try again.")
 	case errors.Is(err, store.ErrNotFound):
 		f.askCode(w, r, http.StatusUnprocessableEntity, code, wrongCode)
 	case err != nil:
@@ -127,7 +128,12 @@ func (f *Face) answer(w http.ResponseWriter, r *http.Request, u *store.User) {
 			f.failed(w, r, errors.New("the answer would have left this computer"))
 			return
 		}
-		w.Header().Set("Content-Security-Policy", policy(false, true))
+		if strings.HasPrefix(to, "http://[") {
+			// A content policy cannot name an IPv6 address, so the form may not
+			// lead there; a link may.
+			f.show(w, r, http.StatusOK, "note", view{Title: "One more step", Data: note{Lines: []string{"Go back to the program, which waits for the answer."}, To: to, Word: "Back to the program"}})
+			return
+		}
 		http.Redirect(w, r, to, http.StatusSeeOther)
 		return
 	}

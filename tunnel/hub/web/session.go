@@ -36,19 +36,17 @@ const (
 )
 
 func (f *Face) prepareSessions() {
-	m := scs.New()
-	m.IdleTimeout, m.Lifetime = idleFor, atMostFor
-	m.HashTokenInStore = true
-	m.Store = browsers{f.o.Store}
-	m.Codec = codec{}
-	m.Cookie.Name = "localpc_hub"
-	m.Cookie.HttpOnly = true
-	m.Cookie.SameSite = http.SameSiteLaxMode
-	if f.base.Scheme == "https" {
-		m.Cookie.Name, m.Cookie.Secure = "__Host-localpc_hub", true
+	// Not scs.New: it would start a store in memory, with a goroutine that
+	// nothing ends.
+	f.sessions = &scs.SessionManager{
+		IdleTimeout: idleFor, Lifetime: atMostFor,
+		Store: browsers{f.o.Store}, HashTokenInStore: true, Codec: codec{},
+		ErrorFunc: f.failed,
+		Cookie:    scs.SessionCookie{Name: "localpc_hub", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Persist: true},
 	}
-	m.ErrorFunc = f.failed
-	f.sessions = m
+	if f.base.Scheme == "https" {
+		f.sessions.Cookie.Name, f.sessions.Cookie.Secure = "__Host-localpc_hub", true
+	}
 }
 
 // codec writes what is kept as JSON: only text is put in.
@@ -164,6 +162,25 @@ func (f *Face) withSession(next http.Handler) http.Handler {
 func who(r *http.Request) *store.User {
 	u, _ := r.Context().Value(userKey{}).(*store.User)
 	return u
+}
+
+// User gives the person whose browser sent a request, for another face of the
+// hub. It is false for a request that another site's page sent.
+func (f *Face) User(r *http.Request) (string, bool) {
+	cookie, err := r.Cookie(f.sessions.Cookie.Name)
+	if err != nil || f.cross.Check(r) != nil {
+		return "", false
+	}
+	ctx, err := f.sessions.Load(r.Context(), cookie.Value)
+	if err != nil {
+		return "", false
+	}
+	id := f.sessions.GetString(ctx, keyUser)
+	if id == "" {
+		return "", false
+	}
+	u, err := f.o.Store.User(r.Context(), id)
+	return u.ID, err == nil
 }
 
 // enter logs a person in: under a new cookie, so that one which somebody set

@@ -22,6 +22,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/go-webauthn/webauthn/webauthn"
 
+	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 )
 
@@ -29,11 +30,11 @@ import (
 type OAuth interface {
 	// Pending gives a request that waits for a person. store.ErrNotFound when
 	// there is none, or not any more.
-	Pending(ctx context.Context, id string) (Pending, error)
+	Pending(ctx context.Context, id string) (oauth.Pending, error)
 	// PendingDevice gives the request of a code that a person typed. from is
 	// where they typed it. store.ErrNotFound when the code is wrong,
-	// ErrTooMany when too many were.
-	PendingDevice(ctx context.Context, userCode string, from netip.Addr) (Pending, error)
+	// oauth.ErrTooMany when too many were.
+	PendingDevice(ctx context.Context, userCode string, from netip.Addr) (oauth.Pending, error)
 	// Approve lets the request's computer in for a user. redirect is where
 	// their browser goes next, "" for a typed code. store.ErrTaken when the
 	// computer is somebody else's.
@@ -72,9 +73,10 @@ type Options struct {
 type Face struct {
 	o        Options
 	log      *slog.Logger
-	base     *url.URL // PublicURL without a path
-	passkeys *webauthn.WebAuthn
+	base     *url.URL           // PublicURL without a path
+	passkeys *webauthn.WebAuthn // nil where browsers have none
 	sessions *scs.SessionManager
+	cross    *http.CrossOriginProtection
 	pages    pages
 	handler  http.Handler
 
@@ -102,6 +104,10 @@ func New(o Options) (*Face, error) {
 	}
 	if err := f.preparePasskeys(); err != nil {
 		return nil, err
+	}
+	f.cross = http.NewCrossOriginProtection()
+	if err := f.cross.AddTrustedOrigin(f.base.String()); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
 	}
 	f.prepareSessions()
 	const per = 10 * time.Minute
@@ -173,14 +179,10 @@ func (f *Face) routes() http.Handler {
 	inner.HandleFunc("POST /people/{id}/reset", f.owner(f.resetPerson))
 	inner.HandleFunc("/", f.nothing)
 
-	cross := http.NewCrossOriginProtection()
-	if err := cross.AddTrustedOrigin(f.base.String()); err != nil {
-		f.log.Error("Own origin could not be trusted", "err", err)
-	}
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.sorry(w, r, http.StatusForbidden, "Another site sent you here", "The request came from another site, so it was not carried out. Go to the page you want and try again from there.")
 	}))
-	withSession := f.withSession(cross.Handler(inner))
+	withSession := f.withSession(f.cross.Handler(inner))
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /web/{file}", f.serveFile)
