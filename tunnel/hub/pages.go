@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/web"
@@ -17,7 +18,7 @@ func (h *Hub) openPages() error {
 	var err error
 	h.oauth, err = oauth.New(h.ctx, oauth.Options{
 		Store: h.store, Issuer: h.o.PublicURL, Log: h.log, Revoked: h.signInEnded,
-		SignedIn: h.o.Meter.SignIn, Reused: h.o.Meter.Reused,
+		SignedIn: h.o.Meter.SignIn, Reused: h.o.Meter.Reused, User: h.loggedIn,
 		AccessTTL: h.o.AccessTTL, RefreshTTL: h.o.RefreshTTL, CodeTTL: h.o.CodeTTL, DeviceTTL: h.o.DeviceTTL,
 	})
 	if err != nil {
@@ -25,6 +26,15 @@ func (h *Hub) openPages() error {
 	}
 	h.web, err = web.New(web.Options{Store: h.store, OAuth: h.oauth, Hub: connections{h}, PublicURL: h.o.PublicURL, Name: h.o.Name, Log: h.log})
 	return err
+}
+
+// loggedIn is whose own log-in a request carries: a personal key, or a browser's.
+func (h *Hub) loggedIn(r *http.Request) (string, bool) {
+	if secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		k, err := h.store.FindKey(r.Context(), secret)
+		return k.User, err == nil
+	}
+	return h.web.User(r)
 }
 
 func (h *Hub) closePages() {
