@@ -42,7 +42,7 @@ type chats struct {
 	ops sync.Mutex // one change of bindings at a time
 
 	mu    sync.Mutex
-	bound map[string]*binding // by chat; guarded by mu
+	bound map[string]*binding // by autogpt.SessionKey of the chat; guarded by mu
 	// settling are the sessions of which something is being ended. Guarded by mu.
 	settling map[string]chan struct{}
 }
@@ -110,7 +110,7 @@ func platform(hubName string) consent.Principal {
 // with now, or nil. Called with mu held.
 func (c *chats) get(chat string) *binding {
 	hub, _ := c.m.link.hub()
-	if b := c.bound[chat]; b != nil && b.hub == hub {
+	if b := c.bound[autogpt.SessionKey(chat)]; b != nil && b.hub == hub {
 		return b
 	}
 	return nil
@@ -122,7 +122,7 @@ func (c *chats) remember(b *binding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.used = time.Now()
-	c.bound[b.chat] = b
+	c.bound[autogpt.SessionKey(b.chat)] = b
 	for len(c.bound) > maxBound {
 		var oldest *binding
 		for _, other := range c.bound {
@@ -130,7 +130,7 @@ func (c *chats) remember(b *binding) {
 				oldest = other
 			}
 		}
-		delete(c.bound, oldest.chat)
+		delete(c.bound, autogpt.SessionKey(oldest.chat))
 	}
 }
 
@@ -258,7 +258,7 @@ func (c *chats) Reset() {
 // refused or given up. The binding stays.
 func (c *chats) Stopped(chat string) {
 	c.mu.Lock()
-	b := c.bound[chat]
+	b := c.bound[autogpt.SessionKey(chat)]
 	c.mu.Unlock()
 	if b != nil {
 		c.halt(b, idleStop)
@@ -288,9 +288,9 @@ func (c *chats) live() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
-	for chat, b := range c.bound {
+	for _, b := range c.bound {
 		if b.ctx != nil {
-			out = append(out, chat)
+			out = append(out, b.chat)
 		}
 	}
 	slices.Sort(out)

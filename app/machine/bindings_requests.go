@@ -82,9 +82,9 @@ type opening struct {
 	err     error
 }
 
-// Handler is the tunnel.Handler of chats. m.SessionID is the chat's id. A
-// chat's first request raises the card of its session; then it takes the seven
-// steps like any other.
+// Handler is the tunnel.Handler of chats. SessionID in msg is the chat's id, or
+// its autogpt.SessionKey. A chat's first request raises the card of its
+// session; then it takes the seven steps like any other.
 func (c *chats) Handler(ctx context.Context, msg wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 	e := c.m.registry.Lookup(msg.Type)
 	if e == capabilities.Capability(c) || e == capabilities.Capability(c.m.sessions) {

@@ -224,7 +224,7 @@ func (c *chats) lookDetach(p *autogpt.Detach) (capabilities.Description, act, er
 		}
 		c.halt(b, "The chat was detached from its folder.")
 		c.mu.Lock()
-		delete(c.bound, b.chat)
+		delete(c.bound, autogpt.SessionKey(b.chat))
 		c.mu.Unlock()
 		c.endSession(b, "The chat was detached from its folder.")
 		res.Outcome = "detached"

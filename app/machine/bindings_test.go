@@ -657,6 +657,9 @@ func TestLongChatNames(t *testing.T) {
 	chat := strings.Repeat("c:.-_9", 42) + "abcd" // 256
 	r.start(chat)
 	must(t, r.write(chat, "a", "x"))
+	short := autogpt.SessionKey(chat) // as the tunnel calls it
+	must(t, (&wire.FileStat{SessionID: short, Path: "a"}).Validate())
+	must(t, r.write(short, "a", "x"))
 	s := r.m.sessions.list()
 	if len(s) != 1 {
 		t.Fatalf("%d sessions", len(s))

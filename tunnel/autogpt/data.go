@@ -53,7 +53,7 @@ func (s *socket) data(ctx context.Context, m msg.Message) (msg.Type, wire.Payloa
 
 // translate makes the job of a request.
 func (s *socket) translate(m msg.Message) (job, error) {
-	at := place{session: s.ch.session, root: s.ch.root}
+	at := place{session: msg.SessionKey(s.ch.session), root: s.ch.root}
 	switch p := m.Payload.(type) {
 	case *msg.Execute:
 		if !s.c.rate.take(time.Now()) {

@@ -1,6 +1,8 @@
 package autogpt
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -242,3 +244,13 @@ func (e *CloseError) Error() string { return fmt.Sprintf("close %d: %s", e.Code,
 
 // SessionFits tells whether id can name a chat at the machine.
 func SessionFits(id string) bool { return sessionPattern.MatchString(id) }
+
+// SessionKey is what a chat is called in the messages of localpc.v1, whose ids
+// are shorter: its id, or a digest of a long one.
+func SessionKey(id string) string {
+	if len(id) <= wire.MaxID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "chat." + hex.EncodeToString(sum[:])
+}
