@@ -7,12 +7,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,6 +117,22 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"machine", "list", "--data", empty}, 1, "no hub's data"},
 		{[]string{"serve", "--listen", "nowhere", "--data", dir}, 1, "cannot listen"},
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--public-url", "hub", "--data", dir}, 1, "public address"},
+		{[]string{"serve", "--listen", "0.0.0.0:0", "--data", dir}, 1, "unencrypted"},
+		{[]string{"serve", "--listen", "0.0.0.0:0", "--behind-proxy", "--data", dir}, 1, "--public-url"},
+		{[]string{"serve", "--tls-cert", "x.pem", "--data", dir}, 2, "belong together"},
+		{[]string{"serve", "--tls-cert", "/none/c.pem", "--tls-key", "/none/k.pem", "--data", dir}, 1, "/none/c.pem"},
+		{[]string{"serve", "--trusted-proxy", "10.0.0.0/8", "--data", dir}, 2, "--behind-proxy"},
+		{[]string{"serve", "--behind-proxy", "--trusted-proxy", "ten", "--data", dir}, 1, "network of proxies"},
+		{[]string{"serve", "--log-format", "xml", "--data", dir}, 2, "text or json"},
+		{[]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "0.0.0.0:0", "--data", dir}, 1, "open to the network"},
+		{[]string{"user", "add", "a\nb", "--data", dir}, 1, "cannot be seen"},
+		{[]string{"user", "remove", "owner", "--data", dir}, 1, "owner"},
+		{[]string{"user", "remove", "\u202ex", "--data", dir}, 1, "nobody"},
+		{[]string{"user", "list", "--data", empty}, 1, "no hub's data"},
+		{[]string{"key", "add", "x", "--user", "Zoe", "--data", dir}, 1, "nobody named Zoe"},
+		{[]string{"backup", "b.db", "--data", empty}, 1, "no hub's data"},
+		{[]string{"backup", "--data", dir}, 2, "one more word"},
+		{[]string{"health", "--data", empty}, 1, "no hub has run"},
 		{[]string{"key", "add", "x", "--data", "/proc/none"}, 1, "hub data"},
 	} {
 		code, out, errs := cmd(t, c.args...)
@@ -131,12 +151,41 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+// process is the hub as a program of its own.
+type process struct {
+	*exec.Cmd
+	errs *lines
+}
+
+// lines is what a program wrote; it can be read while it writes.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // serve starts the program as a process of its own and returns its address.
-func serve(t *testing.T, dir, listen string) (*exec.Cmd, string) {
+func serve(t *testing.T, dir, listen string, more ...string) (*process, string) {
 	t.Helper()
-	c := exec.Command(os.Args[0], "serve", "--listen", listen, "--data", dir)
+	return start(t, exec.Command(os.Args[0], append([]string{"serve", "--listen", listen, "--data", dir}, more...)...))
+}
+
+func start(t *testing.T, cmd *exec.Cmd) (*process, string) {
+	t.Helper()
+	c := &process{cmd, &lines{}}
 	c.Env = append(os.Environ(), "LOCALPC_HUB_TEST_RUN=1")
-	c.Stderr = os.Stderr
+	c.Stderr = c.errs
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -144,10 +193,16 @@ func serve(t *testing.T, dir, listen string) (*exec.Cmd, string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("the hub wrote:\n%s", c.errs)
+		}
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; it wrote %s", err, c.errs)
 	}
 	_, address, ok := strings.Cut(strings.TrimSpace(line), "The hub is at ")
 	if !ok {
@@ -156,75 +211,146 @@ func serve(t *testing.T, dir, listen string) (*exec.Cmd, string) {
 	return c, address
 }
 
+// computer is a machine's end that does what it is asked in one folder.
+type computer struct {
+	*tunneltest.Folder
+	states chan tunnel.State
+	asked  atomic.Pointer[func(wire.Message)]
+}
+
+// pair makes a pairing line and connects a computer with it.
+func pair(t *testing.T, dir, machine string, network *tunnel.Network, more ...string) *computer {
+	t.Helper()
+	code, line, errs := cmd(t, append([]string{"machine", "add", machine, "--data", dir}, more...)...)
+	url, token, ok := strings.Cut(strings.TrimSpace(line), "#")
+	if code != 0 || !ok {
+		t.Fatalf("machine add: %d %q %s", code, line, errs)
+	}
+	c := &computer{Folder: &tunneltest.Folder{Dir: t.TempDir()}, states: make(chan tunnel.State, 1000)}
+	c.Ask = func(_ context.Context, m wire.Message) error {
+		if f := c.asked.Load(); f != nil {
+			(*f)(m)
+		}
+		return nil
+	}
+	tunneltest.Run(t, tunnel.Options{
+		URL: url, Token: func(context.Context) (string, error) { return token, nil }, Network: network,
+		Hello: func() wire.Hello {
+			return wire.Hello{Software: "localpc/test", Protocol: wire.Version, MachineID: machine, DisplayName: machine + "\u202e\n", Platform: "linux", Arch: "amd64", Capabilities: []string{}, Sessions: c.Sessions()}
+		},
+		Status: func() wire.Status { return wire.Status{} }, Handler: c.Handle, OnState: func(s tunnel.State) { c.states <- s },
+		BackoffBase: 50 * time.Millisecond, BackoffMax: 200 * time.Millisecond, Log: tunneltest.Log(t),
+	})
+	c.wait(t, tunnel.Online)
+	return c
+}
+
+// ask has f called with each request before it is done.
+func (c *computer) ask(f func(wire.Message)) { c.asked.Store(&f) }
+
+// wait reads the states of the connection until one of that phase comes.
+func (c *computer) wait(t *testing.T, phase tunnel.Phase) tunnel.State {
+	t.Helper()
+	for timeout := time.After(20 * time.Second); ; {
+		select {
+		case s := <-c.states:
+			if s.Phase == phase {
+				return s
+			}
+		case <-timeout:
+			t.Fatalf("the machine did not become %s", phase)
+		}
+	}
+}
+
+// newKey makes a key with the program.
+func newKey(t *testing.T, dir string, more ...string) string {
+	t.Helper()
+	code, out, errs := cmd(t, append([]string{"key", "add", "Test", "--data", dir}, more...)...)
+	if code != 0 {
+		t.Fatalf("key add: %s", errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// create asks for a sandbox and returns the status and the answer.
+func create(t *testing.T, client *http.Client, address, key, body string) (int, map[string]any) {
+	t.Helper()
+	req, err := http.NewRequest("POST", address+"/api/v2/sandboxes", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", key)
+	req.Close = true
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var got map[string]any
+	_ = json.NewDecoder(resp.Body).Decode(&got)
+	return resp.StatusCode, got
+}
+
+// file writes or reads a file of a sandbox, as an E2B program does.
+func file(t *testing.T, client *http.Client, address string, box map[string]any, method, name, text string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, address+"/sbx/files?path="+name, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("E2b-Sandbox-Id", box["sandboxID"].(string))
+	req.Header.Set("X-Access-Token", box["envdAccessToken"].(string))
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/octet-stream")
+	}
+	req.Close = true
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
+}
+
+const plain = `{"templateID":"base"}`
+
 // A hub that is killed and started again finds its machine back, keys made
 // meanwhile work at once, and a revoked key stops working.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	c, address := serve(t, dir, "127.0.0.1:0")
-	_, line, _ := cmd(t, "machine", "add", "Mac-1", "--data", dir)
-	url, token, ok := strings.Cut(strings.TrimSpace(line), "#")
-	if !ok || url != address {
-		t.Fatalf("machine add printed %q", line)
-	}
-	states := make(chan tunnel.State, 1000)
-	folder := &tunneltest.Folder{Dir: t.TempDir()}
-	tunneltest.Run(t, tunnel.Options{
-		URL: url, Token: func(context.Context) (string, error) { return token, nil },
-		Hello: func() wire.Hello {
-			return wire.Hello{Software: "localpc/test", Protocol: wire.Version, MachineID: "m-1", DisplayName: "Mac\u202e-1\n", Platform: "linux", Arch: "amd64", Capabilities: []string{}, Sessions: folder.Sessions()}
-		},
-		Status: func() wire.Status { return wire.Status{} }, Handler: folder.Handle, OnState: func(s tunnel.State) { states <- s },
-		BackoffBase: 50 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
-	})
-	wait := func(phase tunnel.Phase) {
-		t.Helper()
-		for timeout := time.After(20 * time.Second); ; {
-			select {
-			case s := <-states:
-				if s.Phase == phase {
-					return
-				}
-			case <-timeout:
-				t.Fatalf("the machine did not become %s", phase)
-			}
-		}
-	}
-	wait(tunnel.Online)
-	if code, out, _ := cmd(t, "machine", "list", "--data", dir); code != 0 || !strings.Contains(out, "online") || !strings.Contains(out, "Mac") || strings.Contains(out, "\u202e") || strings.Count(out, "\n") != 2 {
+	m := pair(t, dir, "m-1", nil)
+	if code, out, _ := cmd(t, "machine", "list", "--data", dir); code != 0 || !strings.Contains(out, "online") || !strings.Contains(out, "m-1") || strings.Contains(out, "\u202e") || strings.Count(out, "\n") != 2 {
 		t.Errorf("machine list: %d %q", code, out)
 	}
-
-	_, key, _ := cmd(t, "key", "add", "Test", "--data", dir)
-	api := func(key string) int {
-		t.Helper()
-		req, err := http.NewRequest("POST", address+"/api/v2/sandboxes", strings.NewReader(`{"templateID":"base"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("X-API-KEY", strings.TrimSpace(key))
-		req.Close = true
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
+	key := newKey(t, dir)
+	status, first := create(t, http.DefaultClient, address, key, plain)
+	if status != 201 {
+		t.Fatalf("with a key made while it runs: %d %v", status, first)
 	}
-	if status := api(key); status != 201 {
-		t.Errorf("with a key made while it runs: %d", status)
+	if status, text := file(t, http.DefaultClient, address, first, "POST", "a.txt", "kept"); status != 200 {
+		t.Fatalf("write: %d %s", status, text)
 	}
-
-	for range 3 {
-		_ = c.Process.Kill()
+	for _, end := range []os.Signal{os.Kill, os.Kill, syscall.SIGTERM} {
+		_ = c.Process.Signal(end)
 		_ = c.Wait()
-		wait(tunnel.Offline)
+		m.wait(t, tunnel.Offline)
 		c, _ = serve(t, dir, strings.TrimPrefix(address, "http://"))
-		wait(tunnel.Online)
-		if status := api(key); status != 201 {
-			t.Errorf("after a kill: %d", status)
+		m.wait(t, tunnel.Online)
+		if status, _ := create(t, http.DefaultClient, address, key, plain); status != 201 {
+			t.Errorf("after %v: %d", end, status)
+		}
+		// The sandbox from before is there, with what was written.
+		if status, text := file(t, http.DefaultClient, address, first, "GET", "a.txt", ""); status != 200 || text != "kept" {
+			t.Errorf("the sandbox from before, after %v: %d %q", end, status, text)
 		}
 	}
-	if n := len(folder.Sessions()); n != 4 {
+	if n := len(m.Sessions()); n != 4 {
 		t.Errorf("%d sessions survived on the machine, want 4", n)
 	}
 
@@ -233,8 +359,10 @@ func TestServe(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &keys); err != nil || len(keys) != 1 || keys[0].LastUsed.IsZero() {
 		t.Fatalf("key list: %s", out)
 	}
+	// What it opened ends at once, on the computer too.
 	cmd(t, "key", "revoke", keys[0].ID, "--data", dir)
-	if status := api(key); status != 401 {
+	soon(t, "the sessions of a revoked key end", func() bool { return len(m.Sessions()) == 0 })
+	if status, _ := create(t, http.DefaultClient, address, key, plain); status != 401 {
 		t.Errorf("with a revoked key: %d", status)
 	}
 
@@ -243,9 +371,19 @@ func TestServe(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v", err)
 	}
-	wait(tunnel.Offline)
+	m.wait(t, tunnel.Offline)
 	if code, out, _ := cmd(t, "machine", "list", "--data", dir, "--json"); code != 0 || !strings.Contains(out, `"online": false`) {
 		t.Errorf("machine list afterwards: %d %s", code, out)
+	}
+}
+
+// soon wants something within the second that a revocation may take.
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so within a second: %s", what)
+		}
 	}
 }
 
