@@ -239,15 +239,22 @@ func (c *conn) leave() {
 	f := c.f
 	f.mu.Lock()
 	delete(f.conns, c)
+	f.mu.Unlock()
+	f.forget(c)
+	if c.control() {
+		f.o.Hub.Left(c.info)
+	}
+}
+
+// forget takes a connection out of use, if it still is the one in use.
+func (f *Face) forget(c *conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if key := (owned{c.access.User, c.machine}); c.control() && f.controls[key] == c {
 		delete(f.controls, key)
 	}
 	if !c.control() && f.chats[c.session] == c {
 		delete(f.chats, c.session)
-	}
-	f.mu.Unlock()
-	if c.control() {
-		f.o.Hub.Left(c.info)
 	}
 }
 
@@ -504,6 +511,8 @@ func (c *conn) end(code int, why, revoked string) {
 	c.wakeLocked()
 	_ = c.ws.SetReadDeadline(time.Now().Add(farewell))
 	c.mu.Unlock()
+	// Who tries again when its call fails must not find this one.
+	c.f.forget(c)
 	for _, call := range calls {
 		call.fail(cause)
 	}
