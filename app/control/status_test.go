@@ -125,3 +125,15 @@ func TestCardOfOneFolder(t *testing.T) {
 		}
 	}
 }
+
+// Looking for a folder belongs to no session.
+func TestCardOfBrowsing(t *testing.T) {
+	card := runCard()
+	card.Request.Capability, card.Request.Action, card.Request.Session = "folders", "browse", "folders.1"
+	card.Request.Containable, card.Request.FullOffered, card.Request.Folder = false, false, ""
+	var b bytes.Buffer
+	control.WriteCard(&b, card, "42")
+	if out := b.String(); strings.Contains(out, "session") || !strings.Contains(out, "42 s : until this program ends.") || !strings.Contains(out, "d s  until this program ends.") {
+		t.Errorf("the card is\n%s", out)
+	}
+}

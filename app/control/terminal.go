@@ -64,7 +64,7 @@ func WriteCard(w io.Writer, c Card, digits string) {
 	for _, s := range r.Scopes {
 		switch s {
 		case consent.Session:
-			fmt.Fprintf(w, "  %s s : this session.", digits)
+			fmt.Fprintf(w, "  %s s : %s.", digits, sessionWords(r))
 		case consent.Minutes15:
 			fmt.Fprintf(w, "  %s 15 : 15 minutes.", digits)
 		case consent.Always:
@@ -76,11 +76,25 @@ func WriteCard(w io.Writer, c Card, digits string) {
 	} else if r.FullOffered {
 		fmt.Fprint(w, "  It runs with full access: it can do whatever you can do.")
 	}
-	if r.Session == "" {
+	switch {
+	case r.Session == "":
 		fmt.Fprint(w, "\nd  declines.\n> ")
-		return
+	case r.Capability == capFolders:
+		fmt.Fprint(w, "\nd  declines,  d s  until this program ends.\n> ")
+	default:
+		fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
 	}
-	fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
+}
+
+// capFolders is the capability of looking for a folder to lend. Its permission
+// belongs to no session: "this session" is as long as the program runs.
+const capFolders = "folders"
+
+func sessionWords(r consent.Request) string {
+	if r.Capability == capFolders {
+		return "until this program ends"
+	}
+	return "this session"
 }
 
 // howTo says what can be typed, to somebody who typed something else.

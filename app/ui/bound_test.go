@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/test"
 
 	"localpc/app/desklink"
@@ -26,14 +28,16 @@ func (s *stage) bound(folder string) desklink.Card {
 // browse is the card that lets a hub see the names of folders.
 func (s *stage) browse() desklink.Card {
 	c := s.command("browse")
-	c.Request.Hub, c.Request.HubName, c.Request.Session, c.Request.Folder = "autogpt", "AutoGPT", "", ""
+	c.Request.Hub, c.Request.HubName, c.Request.Session, c.Request.Folder = "autogpt", "AutoGPT", "folders.1", ""
 	c.Request.Principal.Name, c.Request.Claims = "AutoGPT", consent.Claims{}
-	c.Request.Capability, c.Request.Action, c.Request.Exact = "folders", "browse", ""
+	c.Request.Capability, c.Request.Action, c.Request.Exact = "folders", "browse", "/home/person\n/media/person/stick"
 	c.Request.Containable, c.Request.FullOffered = false, false
 	c.Request.Sentence = "AutoGPT wants to see the names of your folders."
-	c.Request.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "shows AutoGPT the names of folders, so that you can choose one there; nothing that is in them"}}
-	c.Request.Scopes = []consent.Scope{consent.Once, consent.Minutes15, consent.Always}
-	c.Request.Rule = consent.Rule{Hub: "autogpt", Principal: "p", Capability: "folders", Action: "browse"}
+	c.Request.Details = []string{"You choose a folder for a chat on AutoGPT's page. It is shown the names of folders in these places, no files and no hidden folders.",
+		"Choosing one lends nothing: the chat's first request asks you for its session."}
+	c.Request.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "shows the names of folders to AutoGPT"}}
+	c.Request.Scopes = []consent.Scope{consent.Once, consent.Session, consent.Always}
+	c.Request.Rule = consent.Rule{Hub: "autogpt", Principal: "p", Capability: "folders", Action: "browse", Effects: "read"}
 	return c
 }
 
@@ -60,18 +64,31 @@ func TestCardOfBrowsing(t *testing.T) {
 	s := newStage(t)
 	s.card(s.browse())
 	w := s.u.card.win
-	for _, want := range []string{"AutoGPT wants to see the names of your folders", "Shows AutoGPT the names of folders", "Hub AutoGPT"} {
+	for _, want := range []string{"AutoGPT wants to see the names of your folders", "Hub AutoGPT", "In these places", "Deny until Local PC quits"} {
 		if !has(w, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(w))
 		}
 	}
-	for _, not := range []string{"Deny for this session", "Reads files", "It runs", "Exactly this"} {
+	for _, not := range []string{"Deny for this session", "Reads files", "It runs", "Exactly this", "This session"} {
 		if has(w, not) {
 			t.Errorf("the card says %q", not)
 		}
 	}
+	var scopes []string
+	walk(s.u.card.now.body.(*actionBody).scope, func(o fyne.CanvasObject) {
+		if word, ok := o.(*canvas.Text); ok {
+			scopes = append(scopes, word.Text)
+		}
+	})
+	if want := []string{"Once", "Until Local PC quits", "Always"}; !slices.Equal(scopes, want) {
+		t.Errorf("it is offered for %q", scopes)
+	}
+	s.u.card.now.body.(*actionBody).scope.TypedKey(&fyne.KeyEvent{Name: fyne.KeyRight})
+	if !has(w, "Remembers exactly this: See the names of folders on this computer") {
+		t.Errorf("the rule reads %q", texts(w))
+	}
 	typeOn(w, "47")
-	if got := s.answers(); len(got) != 1 || !got[0].Allow || got[0].Choice.Scope != consent.Once {
+	if got := s.answers(); len(got) != 1 || !got[0].Allow || got[0].Choice.Scope != consent.Session {
 		t.Errorf("answered %+v", got)
 	}
 }
@@ -81,17 +98,18 @@ func TestAllowedForWhenItIsAskedAgain(t *testing.T) {
 	s := newStage(t)
 	s.snapshot(func(n *snapshot.Snapshot) {
 		n.Hub.Paired, n.Entries = true, s.entries(3)
-		n.Entries[0].Outcome = snapshot.Allowed
+		n.Entries[0].Outcome, n.Entries[0].Result = snapshot.Allowed, "allowed; runs when it is asked again"
+		n.Entries[0].AllowedNext = true
 	})
 	w := s.window(snapshot.WindowActivity)
 	w.Canvas().Focus(s.u.activity.rows)
 	keyOn(w, fyne.KeyDown)
-	for _, want := range []string{"● Allowed", "Runs when it is asked again"} {
+	for _, want := range []string{"● Allowed", "Runs once, when it is asked again"} {
 		if !has(w, want) {
 			t.Errorf("the log lacks %q: %q", want, texts(w))
 		}
 	}
-	if has(w, "allowed by: you") {
+	if has(w, "allowed by: you") || has(w, "allowed; runs") {
 		t.Errorf("it is told as one that ran: %q", texts(w))
 	}
 }

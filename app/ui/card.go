@@ -147,7 +147,11 @@ func (o *openCard) build() {
 	body := kit.Pad(cardPad, cardPad, 16, cardPad, kit.Column(0, o.header(), o.body.content()))
 	buttons := kit.Row(8, o.deny)
 	if r := o.card.Request; r.Capability != consent.CapabilitySession && r.Session != "" {
-		buttons.Add(kit.NewButton("Deny for this session", kit.Link, func() {
+		words := "Deny for this session"
+		if r.Capability == capFolders {
+			words = "Deny until " + Name + " quits"
+		}
+		buttons.Add(kit.NewButton(words, kit.Link, func() {
 			o.answer(false, consent.Choice{Scope: consent.Session})
 		}).WithKeys(o.keys))
 	}

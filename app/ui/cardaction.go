@@ -40,6 +40,12 @@ var scopeWords = map[consent.Scope]string{
 	consent.Once: "Once", consent.Session: "This session", consent.Minutes15: "15 minutes", consent.Always: "Always",
 }
 
+// capFolders is the capability of looking for a folder to lend. Its permission
+// belongs to no session: "this session" is as long as the program runs.
+const capFolders = "folders"
+
+const whileItRuns = "Until " + Name + " quits"
+
 func (b *actionBody) content() fyne.CanvasObject {
 	r, w := b.o.card.Request, b.o.width
 	b.chips = container.NewStack()
@@ -66,7 +72,11 @@ func (b *actionBody) content() fyne.CanvasObject {
 	col.Add(b.warning)
 	var words []string
 	for _, s := range b.scopes {
-		words = append(words, scopeWords[s])
+		word := scopeWords[s]
+		if s == consent.Session && r.Capability == capFolders {
+			word = whileItRuns
+		}
+		words = append(words, word)
 	}
 	b.scope = kit.NewSegments(words, b.o.keys, func(int) { b.changed() })
 	if len(words) > 1 {
@@ -149,11 +159,12 @@ func (b *actionBody) allowWord() string {
 }
 
 // facts are the effects in words, numbered where there are several. That a
-// command runs is what the sentence says; alone it is not said again.
+// command runs, or that folders are named, is what the sentence says; alone it
+// is not said again.
 func (b *actionBody) facts() fyne.CanvasObject {
 	col := kit.Column(6)
 	effects := b.o.card.Request.Effects
-	if len(effects) == 1 && effects[0].Kind == consent.EffectRun {
+	if len(effects) == 1 && (effects[0].Kind == consent.EffectRun || b.o.card.Request.Capability == capFolders) {
 		return nil
 	}
 	for i, e := range effects {
@@ -176,8 +187,11 @@ const mostExact = 8
 // exactWords head the exact text; of a long one they say how long it is.
 func exactWords(r consent.Request) string {
 	words := "Exactly this"
-	if r.Action == "run" {
+	switch {
+	case r.Action == "run":
 		words = "Exactly this runs"
+	case r.Capability == capFolders:
+		words = "In these places"
 	}
 	if n := strings.Count(strings.TrimSuffix(r.Exact, "\n"), "\n") + 1; n > mostExact {
 		words += " · " + itoa(n) + " lines, scroll to read all"
@@ -199,7 +213,7 @@ type chip struct {
 func effectChips(r consent.Request, full bool) []chip {
 	var out []chip
 	seen := map[consent.EffectKind]bool{}
-	if r.Capability == "folders" {
+	if r.Capability == capFolders {
 		return []chip{{"●", "Names of folders, no contents", kit.ToneQuiet}}
 	}
 	for _, e := range r.Effects {

@@ -149,7 +149,11 @@ func (p *detailPane) draw() {
 	p.where.Set(kit.Remote(d.Where, kit.Plain("", kit.Dim))...)
 	c := outcomeChip(e)
 	p.chip.Set(c.shape, c.word, c.tone)
-	p.result.Set(kit.Remote(e.Result, kit.Plain("", kit.Dim))...)
+	result := e.Result
+	if e.Outcome == snapshot.Allowed { // it is said below
+		result = ""
+	}
+	p.result.Set(kit.Remote(result, kit.Plain("", kit.Dim))...)
 	p.reason.Set(kit.Remote(capital(d.Reason), kit.Plain("", kit.Ink))...)
 	heading := "Exactly this"
 	switch {
@@ -186,10 +190,12 @@ func (p *detailPane) draw() {
 	p.next.Hidden = !e.CanAllowNext || e.AllowedNext
 	by := ""
 	switch {
-	case e.AllowedNext:
-		by = "Allowed once, the next time it is asked"
+	case e.Outcome == snapshot.Allowed && e.AllowedNext:
+		by = "Runs once, when it is asked again"
 	case e.Outcome == snapshot.Allowed:
 		by = "Runs when it is asked again"
+	case e.AllowedNext:
+		by = "Allowed once, the next time it is asked"
 	case e.By == "":
 	case e.Outcome == snapshot.Denied:
 		by = "declined by: " + e.By
