@@ -86,8 +86,9 @@ func newFile(kind string, data []byte) file {
 func (p pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"v":   visible,
-		"ago": func(t, now time.Time) string { return ago(t, now) },
+		"ago": ago,
 		"utc": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
+		"day": func(t time.Time) string { return t.UTC().Format("2 January 2006") },
 		"iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"file": func(name string) string {
 			return "/web/" + name + "?v=" + p.files[name].version

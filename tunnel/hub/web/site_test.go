@@ -82,7 +82,7 @@ func newSite(t *testing.T) *site {
 	}
 	_, s.port, _ = net.SplitHostPort(l.Addr().String())
 	s.url = "http://localhost:" + s.port
-	log := slog.New(slog.NewTextHandler(s, nil))
+	log := logTo(s)
 	if s.oauth, err = oauth.New(context.Background(), oauth.Options{Store: s.store, Issuer: s.url, Log: log, Now: s.now}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,3 +222,5 @@ func (s *site) redeem(redirect, code string) {
 		s.t.Fatalf("token: %d %s", resp.StatusCode, body)
 	}
 }
+
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
