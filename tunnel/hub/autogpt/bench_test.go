@@ -168,6 +168,10 @@ func (r *rig) token(signIn string, change ...func(*store.Access)) string {
 	return token
 }
 
+func soon(d time.Duration) func(*store.Access) {
+	return func(a *store.Access) { a.Expires = time.Now().Add(d) }
+}
+
 // bind notes a chat as bound, as the hub does after ATTACH.
 func (r *rig) bind(session, root string) {
 	r.books.set(func(b *books) {
