@@ -113,25 +113,46 @@ func (c *chats) Handler(ctx context.Context, msg wire.Message, x tunnel.Exchange
 // open waits until the chat's session is open. The card is one for all who
 // wait, and is withdrawn when nobody waits any more.
 func (c *chats) open(ctx, runtime context.Context, b *binding) error {
-	if err := c.settledNow(ctx, b.session); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	if b.declined != nil {
-		defer c.mu.Unlock()
-		return b.declined
-	}
-	if _, err := c.m.sessions.get(b.session); err == nil {
+	for {
+		c.mu.Lock()
+		settling := c.settling[b.session]
+		s, err := c.m.sessions.get(b.session)
+		switch {
+		case settling != nil:
+		case b.declined != nil:
+			defer c.mu.Unlock()
+			return b.declined
+		case err != nil:
+			return c.wait(ctx, c.opening(runtime, b), b)
+		case s.ending():
+			settling = s.over
+		default:
+			c.mu.Unlock()
+			return nil
+		}
 		c.mu.Unlock()
-		return nil
+		// What the chat had before is still being ended.
+		select {
+		case <-settling:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	o := b.opening
-	if o == nil {
-		o = c.ask(runtime, b)
-	}
-	o.waiting++
-	c.mu.Unlock()
+}
 
+// opening is the open card of a chat's session, counted as one more that waits
+// for it, or a new one. Called with mu held.
+func (c *chats) opening(runtime context.Context, b *binding) *opening {
+	if b.opening == nil {
+		b.opening = c.ask(runtime, b)
+	}
+	b.opening.waiting++
+	return b.opening
+}
+
+// wait waits for an opening. Called with mu held, which it releases.
+func (c *chats) wait(ctx context.Context, o *opening, b *binding) error {
+	c.mu.Unlock()
 	var err error
 	select {
 	case <-o.done:
@@ -140,28 +161,12 @@ func (c *chats) open(ctx, runtime context.Context, b *binding) error {
 		err = context.Cause(ctx)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if o.waiting--; o.waiting == 0 && b.opening == o {
 		b.opening = nil
 		o.cancel(err)
 	}
-	c.mu.Unlock()
 	return err
-}
-
-func (c *chats) settledNow(ctx context.Context, session string) error {
-	for {
-		c.mu.Lock()
-		wait := c.settling[session]
-		c.mu.Unlock()
-		if wait == nil {
-			return nil
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // ask asks for the session of a chat, in its folder and no other. Called with
@@ -169,7 +174,6 @@ func (c *chats) settledNow(ctx context.Context, session string) error {
 func (c *chats) ask(runtime context.Context, b *binding) *opening {
 	ctx, cancel := context.WithCancelCause(runtime)
 	o := &opening{cancel: cancel, done: make(chan struct{})}
-	b.opening = o
 	_, hub := c.m.link.hub()
 	who := platform(hub)
 	ok := c.m.background(func(context.Context) {
@@ -190,7 +194,6 @@ func (c *chats) ask(runtime context.Context, b *binding) *opening {
 	})
 	if !ok {
 		cancel(nil)
-		b.opening = nil
 		o.err = stoppedBy("This computer's program was closed.")
 		close(o.done)
 	}

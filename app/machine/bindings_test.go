@@ -271,8 +271,67 @@ func TestBrowsingIsOffUntilAllowed(t *testing.T) {
 	must(t, list())
 	r.cards(4)
 	r.m.link.set(func(v *linkState) { v.id = "https://other.example" })
-	r.no()
+	r.says(func(consent.Request) (consent.Answer, bool) {
+		return consent.Answer{Choice: consent.Choice{Scope: consent.Session}}, true
+	})
 	wantWord(t, list(), wire.CodeDenied) // another hub has no part in it
+	wantWord(t, list(), wire.CodeDenied)
+	r.cards(5) // the no holds, too
+}
+
+// What is remembered for a folder holds for each chat that is bound to it, and
+// for no other folder.
+func TestAFolderRememberedForChats(t *testing.T) {
+	r := newChatRig(t)
+	other := filepath.Join(os.Getenv("HOME"), "other")
+	must(t, os.Mkdir(other, 0o755))
+	r.says(func(q consent.Request) (consent.Answer, bool) {
+		a := r.yes(q, consent.Session)
+		a.Choice.Remember = q.Capability == consent.CapabilitySession
+		return a, true
+	})
+	r.start("chat-1")
+	must(t, r.write("chat-1", "a", "x"))
+	r.start("chat-2")
+	must(t, r.write("chat-2", "b", "x"))
+	r.cards(2)
+	b := r.attach("chat-3", other)
+	_, err := r.c.Activate(t.Context(), autogpt.Activate{SessionID: "chat-3", Revision: b.Revision})
+	must(t, err)
+	must(t, r.write("chat-3", "c", "x"))
+	if card := r.card(3); card.Folder != other {
+		t.Errorf("the third card is for %s", card.Folder)
+	}
+}
+
+// A session that is just ending is waited for, and asked for anew.
+func TestAChatWhoseSessionEnds(t *testing.T) {
+	r := newChatRig(t)
+	r.start("chat-1")
+	must(t, r.write("chat-1", "a", "x"))
+	s := r.m.sessions.list()[0]
+	must(t, r.m.sessions.end(t.Context(), s.ID, "The session's time is over.", ""))
+	must(t, r.write("chat-1", "b", "x"))
+	r.cards(3)
+	// One request does not want to go; the next waits until the session is over.
+	s = r.m.sessions.list()[0]
+	if !s.enter() {
+		t.Fatal("the session is ending already")
+	}
+	over := make(chan error, 1)
+	go func() { over <- r.m.sessions.end(context.Background(), s.ID, "The session's time is over.", "") }()
+	r.until("the session to end", s.ending)
+	back := make(chan error, 1)
+	go func() { back <- r.write("chat-1", "c", "x") }()
+	select {
+	case err := <-back:
+		t.Fatalf("not waited for: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	s.leave()
+	must(t, within(t, "the end", over))
+	must(t, within(t, "the request", back))
+	r.cards(4)
 }
 
 func TestBrowsingAllowedAlways(t *testing.T) {
@@ -291,7 +350,7 @@ func TestBrowsingAllowedAlways(t *testing.T) {
 	if len(stored) != 1 || stored[0].Scope != consent.Always {
 		t.Fatalf("remembered: %+v", stored)
 	}
-	if words := policy.RuleWords(stored[0].Rule, stored[0].Choice); words != "folders: browse, as long as it reads" {
+	if words := policy.RuleWords(stored[0].Rule, stored[0].Choice); words != "See the names of folders on this computer" {
 		t.Errorf("it reads %q", words)
 	}
 	// Revoked, it ends at once, a look that has begun with it too.

@@ -285,8 +285,9 @@ func (m *Machine) later(req consent.Request, g consent.Grant) error {
 	o := record.Outcome{State: string(snapshot.Allowed), Result: "allowed; runs when it is asked again", Took: m.journal.took(req.ID)}
 	if err := m.o.Record.Finished(context.Background(), req.ID, o); err != nil {
 		m.log.Error("An outcome could not be recorded", "err", err)
-		m.journal.failed(req, wire.Errorf(wire.CodeUndelivered, "This computer could not write its record (is the disk full?), so nothing was allowed."))
-		return wire.Errorf(wire.CodeUndelivered, "This computer could not write its record (is the disk full?), so nothing was allowed.")
+		err := wire.Errorf(wire.CodeUndelivered, "This computer could not write its record (is the disk full?), so nothing was allowed.")
+		m.journal.failed(req, err)
+		return err
 	}
 	c := g.Choice()
 	once := (g.By() == "you" || g.By() == "allow-next") && (c.Scope == consent.Once || c.Scope == "")

@@ -257,7 +257,9 @@ func (l *link) hello() wire.Hello {
 	s := l.m.o.Settings.Get()
 	names := []string{}
 	for _, c := range l.m.registry.All() {
-		names = append(names, c.Name())
+		if c.Name() != capFolders { // of the other protocol
+			names = append(names, c.Name())
+		}
 	}
 	return wire.Hello{Software: "localpc/" + l.m.o.Version, Protocol: wire.Version, MachineID: s.MachineID, DisplayName: s.Name,
 		Platform: runtime.GOOS, Arch: runtime.GOARCH, Capabilities: names, Sessions: l.m.sessions.ids(), Record: l.head()}

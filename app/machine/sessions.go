@@ -38,6 +38,7 @@ type session struct {
 	gone  bool        // guarded by mu: no request enters any more
 	in    int         // guarded by mu: requests inside
 	empty chan struct{}
+	over  chan struct{} // closed when it has ended
 }
 
 // enter counts a request in; false when the session is ending.
@@ -58,6 +59,13 @@ func (s *session) leave() {
 	if s.gone && s.in == 0 {
 		close(s.empty)
 	}
+}
+
+// ending tells whether no request enters any more.
+func (s *session) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone
 }
 
 func sessionGone() error {
@@ -228,7 +236,7 @@ func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, g consent.Gra
 			Mode: choice.Mode, Env: p.Env, Made: capabilities.NewMade(0)},
 		who: asker{hub: hub, hubName: hubName, session: p.SessionID, mode: choice.Mode, folder: folder,
 			principal: consent.Principal{ID: p.PrincipalID, Name: p.PrincipalName}, claims: consent.Claims{Agent: p.Agent, Title: p.Title}},
-		opened: now, empty: make(chan struct{}),
+		opened: now, empty: make(chan struct{}), over: make(chan struct{}),
 	}
 	if err := ss.add(ctx, s); err != nil {
 		return capabilities.Result{}, err
@@ -322,6 +330,7 @@ func (ss *sessions) end(ctx context.Context, id, reason, except string) error {
 	ss.mu.Lock()
 	delete(ss.all, id)
 	ss.mu.Unlock()
+	close(s.over)
 	if err := ss.m.o.Record.Happened(ctx, "session ended", s.who.principal.ID+": "+reason); err != nil {
 		failed = errors.Join(failed, err)
 	}
