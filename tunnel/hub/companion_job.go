@@ -23,7 +23,7 @@ type job struct {
 }
 
 // do translates. A request without a meaning in 1.1 is refused in words.
-func (c *companion) do(ctx context.Context, t wire.Type, p wire.Payload) (Stream, error) {
+func (c *companion) do(ctx context.Context, _ wire.Type, p wire.Payload) (Stream, error) {
 	if err := p.Validate(); err != nil {
 		return nil, wire.Wrap(err, wire.CodeInvalid, "The request is not valid: %s.", err)
 	}
@@ -41,7 +41,7 @@ func (c *companion) do(ctx context.Context, t wire.Type, p wire.Payload) (Stream
 		defer j.cancel()
 		defer stop()
 		j.err = io.EOF
-		if err := j.run(t, p); err != nil {
+		if err := j.run(p); err != nil {
 			j.err = fromMachine(err)
 		}
 	}()
@@ -81,7 +81,7 @@ func (j *job) send(t wire.Type, p wire.Payload) error {
 	}
 }
 
-func (j *job) run(t wire.Type, p wire.Payload) error {
+func (j *job) run(p wire.Payload) error {
 	switch p := p.(type) {
 	case *wire.SessionTTL:
 		// The hub keeps the time of these sessions.
@@ -106,8 +106,12 @@ func (j *job) run(t wire.Type, p wire.Payload) error {
 		return j.bound(p.SessionID, func() error { return j.list(p) })
 	case *wire.FileMove:
 		return j.bound(p.SessionID, func() error { return j.move(p) })
-	case *wire.FilePath:
-		return j.bound(p.SessionID, func() error { return j.path(t, p) })
+	case *wire.FileStat:
+		return j.bound(p.SessionID, func() error { return j.look(p) })
+	case *wire.FileDelete:
+		return j.bound(p.SessionID, func() error { return j.remove(p) })
+	case *wire.FilePath: // FILE_MKDIR
+		return j.bound(p.SessionID, func() error { return j.mkdir(p.Path) })
 	}
 	return wire.Errorf(wire.CodeNotSupported, "This cannot be done on a computer that is connected with AutoGPT's program.")
 }

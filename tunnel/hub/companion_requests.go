@@ -191,7 +191,7 @@ func (j *job) write(p *wire.FileWrite) error {
 			return wire.Wrap(context.Cause(j.ctx), wire.CodeCancelled, "The request was cancelled.")
 		}
 	}
-	if _, err := ask[*msg.Ack](j, msg.TypeFileWrite, &msg.FileWrite{Path: j.real(p.Path), Content: base64.StdEncoding.EncodeToString(data), Encoding: msg.Base64, CreateParents: true}); err != nil {
+	if _, err := ask[*msg.Ack](j, msg.TypeFileWrite, &msg.FileWrite{Path: j.real(p.Path), Content: base64.StdEncoding.EncodeToString(data), Encoding: msg.Base64, CreateParents: !p.NoParents}); err != nil {
 		return err
 	}
 	return j.describe(p.Path)
@@ -206,17 +206,8 @@ func (j *job) describe(name string) error {
 	return j.send(wire.TypeFileStatResponse, &wire.FileStatResponse{Exists: true, Entry: entry(name, s)})
 }
 
-func (j *job) path(t wire.Type, p *wire.FilePath) error {
-	switch t {
-	case wire.TypeFileDelete:
-		if _, err := ask[*msg.Ack](j, msg.TypeFileDelete, &msg.FileDelete{Path: j.real(p.Path), Recursive: true, MissingOK: true}); err != nil {
-			return err
-		}
-		return j.send(wire.TypeAck, &wire.Empty{})
-	case wire.TypeFileMkdir:
-		return j.mkdir(p.Path)
-	}
-	s, err := j.stat(p.Path)
+func (j *job) look(p *wire.FileStat) error {
+	s, err := ask[*msg.FileStatResponse](j, msg.TypeFileStat, &msg.FileStat{Path: j.real(p.Path), FollowSymlinks: !p.NoFollow})
 	if err != nil {
 		return err
 	}
@@ -225,6 +216,13 @@ func (j *job) path(t wire.Type, p *wire.FilePath) error {
 		out.Entry = entry(p.Path, s)
 	}
 	return j.send(wire.TypeFileStatResponse, out)
+}
+
+func (j *job) remove(p *wire.FileDelete) error {
+	if _, err := ask[*msg.Ack](j, msg.TypeFileDelete, &msg.FileDelete{Path: j.real(p.Path), Recursive: !p.OnlyEmpty, MissingOK: !p.MustExist}); err != nil {
+		return err
+	}
+	return j.send(wire.TypeAck, &wire.Empty{})
 }
 
 // mkdir makes a directory by a file in it, as 1.1 has no other word for that
@@ -237,17 +235,22 @@ func (j *job) mkdir(name string) error {
 	if s.Exists {
 		return wire.Errorf(wire.CodePathExists, "There is something at %s already.", name)
 	}
-	keep := path.Join(name, ".localpc-new-directory")
-	if windowsPath(name) {
-		keep = strings.TrimSuffix(name, `\`) + `\.localpc-new-directory`
-	}
-	if _, err := ask[*msg.Ack](j, msg.TypeFileWrite, &msg.FileWrite{Path: j.real(keep), Encoding: msg.UTF8, CreateParents: true}); err != nil {
-		return err
-	}
-	if _, err := ask[*msg.Ack](j, msg.TypeFileDelete, &msg.FileDelete{Path: j.real(keep), MissingOK: true}); err != nil {
+	if err := j.make(name); err != nil {
 		return err
 	}
 	return j.describe(name)
+}
+
+func (j *job) make(name string) error {
+	keep := j.real(path.Join(name, ".localpc-new-directory"))
+	if windowsPath(name) {
+		keep = strings.TrimSuffix(name, `\`) + `\.localpc-new-directory`
+	}
+	if _, err := ask[*msg.Ack](j, msg.TypeFileWrite, &msg.FileWrite{Path: keep, Encoding: msg.UTF8, CreateParents: true}); err != nil {
+		return err
+	}
+	_, err := ask[*msg.Ack](j, msg.TypeFileDelete, &msg.FileDelete{Path: keep, MissingOK: true})
+	return err
 }
 
 // move replaces a file, never a directory, and moves nothing onto itself: a
@@ -262,10 +265,25 @@ func (j *job) move(p *wire.FileMove) error {
 		return err
 	}
 	switch {
+	case dst.Exists && p.NoReplace:
+		return wire.Errorf(wire.CodePathExists, "There is something at %s already.", p.Dst)
 	case dst.Exists && src.Path != nil && dst.Path != nil && *src.Path == *dst.Path:
 		return j.describe(p.Dst)
 	case dst.Exists && !value(dst.IsFile):
 		return wire.Errorf(wire.CodePathExists, "There is something at %s already that is not a file.", p.Dst)
+	}
+	if parent := path.Dir(p.Dst); !dst.Exists && !windowsPath(p.Dst) && parent != "." {
+		above, err := j.stat(parent)
+		switch {
+		case err != nil:
+			return err
+		case !above.Exists && p.NoParents:
+			return wire.Errorf(wire.CodePathNotFound, "There is no directory %s.", parent)
+		case !above.Exists:
+			if err := j.make(parent); err != nil {
+				return err
+			}
+		}
 	}
 	if _, err := ask[*msg.Ack](j, msg.TypeFileMove, &msg.FileMove{Src: j.real(p.Src), Dst: j.real(p.Dst), Overwrite: dst.Exists}); err != nil {
 		return err

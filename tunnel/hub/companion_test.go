@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/autogpt/companiontest"
 	"localpc/tunnel/hub/store"
@@ -35,36 +33,11 @@ type shop struct {
 	o    companiontest.Options
 }
 
-// signIn gives the owner's sign-in of a companion, as the hub's pages would.
-func signIn(t *testing.T, data string) string {
-	t.Helper()
-	s, err := store.Open(t.Context(), data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	ctx, id, token := t.Context(), uuid.NewString(), "agpt_xt_"+uuid.NewString()
-	now := s.Steady()
-	r := store.SignInRequest{ID: id, Client: "autogpt-local-executor", Scopes: []string{"USE_TOOLS"}, Redirect: "http://localhost:41899/callback", State: "s", Until: now.Add(time.Minute)}
-	if err := s.AddSignInRequest(ctx, now, r, "", "", 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.ApproveSignIn(ctx, now, id, store.OwnerID, id, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.RedeemCode(ctx, now, r.Client, id, func(store.SignInRequest) (store.Pair, error) {
-		return store.Pair{Access: token, Refresh: "agpt_rt_" + id, AccessFor: time.Hour, RefreshFor: time.Hour}, nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return token
-}
-
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	s := &shop{t: t, data: t.TempDir(), home: t.TempDir()}
 	s.bench = newBench(t, func(o *hub.Options) { o.Data, o.Pages, o.PublicURL = s.data, true, "http://127.0.0.1" })
-	token := signIn(t, s.data)
+	token := tunneltest.CompanionToken(t, s.data)
 	s.o = companiontest.Options{URL: s.url, Token: func(bool) string { return token }, MachineID: workshop, Name: "Workshop", Home: s.home,
 		Shell: true, Secret: "secret", BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, TermWait: 50 * time.Millisecond}
 	s.start()
@@ -316,31 +289,39 @@ func TestCompanionFiles(t *testing.T) {
 	if data, _ := os.ReadFile(filepath.Join(folder, "empty")); len(data) != len(big) {
 		t.Error("a file that was moved onto itself is gone")
 	}
+	if e := entryOf(s.all(b, wire.TypeFileMove, &wire.FileMove{SessionID: b.ID, Src: "empty", Dst: "new/folder/empty"})); e.Path != "new/folder/empty" {
+		t.Errorf("moved into a new folder: %+v", e)
+	}
+	entryOf(s.all(b, wire.TypeFileMove, &wire.FileMove{SessionID: b.ID, Src: "new/folder/empty", Dst: "empty"}))
 	for _, c := range []struct {
 		name string
 		t    wire.Type
 		p    wire.Payload
 		code wire.Code
 	}{
+		{"into a folder that must be there", wire.TypeFileMove, &wire.FileMove{SessionID: b.ID, Src: "empty", Dst: "no/x", NoParents: true}, wire.CodePathNotFound},
+		{"onto what must not be there", wire.TypeFileMove, &wire.FileMove{SessionID: b.ID, Src: "empty", Dst: "d", NoReplace: true}, wire.CodePathExists},
+		{"delete what must be there", wire.TypeFileDelete, &wire.FileDelete{SessionID: b.ID, Path: "no", MustExist: true}, wire.CodePathNotFound},
+		{"delete what must be empty", wire.TypeFileDelete, &wire.FileDelete{SessionID: b.ID, Path: "d", OnlyEmpty: true}, wire.CodePathNotEmpty},
 		{"onto a directory", wire.TypeFileMove, &wire.FileMove{SessionID: b.ID, Src: "empty", Dst: "d"}, wire.CodePathExists},
 		{"read what is not there", wire.TypeFileRead, &wire.FileRead{SessionID: b.ID, Path: "nothing"}, wire.CodePathNotFound},
 		{"read a directory", wire.TypeFileRead, &wire.FileRead{SessionID: b.ID, Path: "d"}, wire.CodePathKind},
 		{"list a file", wire.TypeFileList, &wire.FileList{SessionID: b.ID, Path: "empty", Depth: 1}, wire.CodePathKind},
 		{"make what is there", wire.TypeFileMkdir, &wire.FilePath{SessionID: b.ID, Path: "d"}, wire.CodePathExists},
 		{"outside", wire.TypeFileRead, &wire.FileRead{SessionID: b.ID, Path: "../../x"}, wire.CodePathOutside},
-		{"outside by its path", wire.TypeFileStat, &wire.FilePath{SessionID: b.ID, Path: "/etc/passwd"}, wire.CodePathOutside},
-		{"another session", wire.TypeFileStat, &wire.FilePath{SessionID: "other", Path: "d"}, wire.CodeSessionNotOpen},
+		{"outside by its path", wire.TypeFileStat, &wire.FileStat{SessionID: b.ID, Path: "/etc/passwd"}, wire.CodePathOutside},
+		{"another session", wire.TypeFileStat, &wire.FileStat{SessionID: "other", Path: "d"}, wire.CodeSessionNotOpen},
 	} {
 		if _, err := s.all(b, c.t, c.p); wire.CodeOf(err) != c.code {
 			t.Errorf("%s: %v (%s)", c.name, err, wire.CodeOf(err))
 		}
 	}
 	for range 2 {
-		if _, err := s.all(b, wire.TypeFileDelete, &wire.FilePath{SessionID: b.ID, Path: "d"}); err != nil {
+		if _, err := s.all(b, wire.TypeFileDelete, &wire.FileDelete{SessionID: b.ID, Path: "d"}); err != nil {
 			t.Error(err)
 		}
 	}
-	if list, err := s.all(b, wire.TypeFileStat, &wire.FilePath{SessionID: b.ID, Path: "d"}); err != nil || list[0].Payload.(*wire.FileStatResponse).Exists {
+	if list, err := s.all(b, wire.TypeFileStat, &wire.FileStat{SessionID: b.ID, Path: "d"}); err != nil || list[0].Payload.(*wire.FileStatResponse).Exists {
 		t.Errorf("deleted: %v %v", list, err)
 	}
 	if _, err := s.all(b, wire.TypeFileWrite, &wire.FileWrite{SessionID: b.ID, Path: "huge"}, strings.Repeat("x", 6<<20), strings.Repeat("x", 6<<20)); wire.CodeOf(err) != wire.CodeTooLarge {
@@ -376,7 +357,7 @@ func TestCompanionIsRestored(t *testing.T) {
 	}
 	h := open()
 	s.bench = &bench{h, front}
-	token := signIn(t, s.data)
+	token := tunneltest.CompanionToken(t, s.data)
 	s.o = companiontest.Options{URL: front, Token: func(bool) string { return token }, MachineID: workshop, Name: "Workshop", Home: s.home, Shell: true, Secret: "secret",
 		BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, IdleStop: 300 * time.Millisecond, IdleCheck: 50 * time.Millisecond}
 	s.start()
