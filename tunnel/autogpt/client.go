@@ -14,8 +14,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -108,7 +110,11 @@ var (
 	ErrGreeting = errors.New("the hub's greeting does not keep to the protocol")
 )
 
-var finals = []error{tunnel.ErrReplaced, tunnel.ErrRevoked, tunnel.ErrUnauthorized, tunnel.ErrForbidden, tunnel.ErrVersion, ErrGreeting}
+var finals = []error{tunnel.ErrReplaced, tunnel.ErrRevoked, tunnel.ErrUnauthorized, tunnel.ErrForbidden, tunnel.ErrVersion, ErrGreeting, errIdle}
+
+func isFinal(err error) bool {
+	return slices.ContainsFunc(finals, func(final error) bool { return errors.Is(err, final) })
+}
 
 var (
 	errRejected = errors.New("the hub did not accept the token")
@@ -204,6 +210,8 @@ type channel struct {
 	control bool
 	session string // data: the chat
 	root    string // data: its folder
+	// ending: it will not come back.
+	ending atomic.Bool
 }
 
 // keep is one connection after the other until ctx ends, or an end that no
@@ -231,13 +239,8 @@ func (c *Client) keep(ctx context.Context, address string, ch *channel, onState 
 			}
 			err = fmt.Errorf("%w: %w", again, err)
 		}
-		if errors.Is(err, errIdle) {
+		if isFinal(err) {
 			return err
-		}
-		for _, final := range finals {
-			if errors.Is(err, final) {
-				return err
-			}
 		}
 		normal := websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway)
 		if normal {

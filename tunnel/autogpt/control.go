@@ -2,6 +2,7 @@ package autogpt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"localpc/tunnel/wire"
@@ -67,7 +68,7 @@ func (s *socket) bind(ctx context.Context, m msg.Message) (msg.Type, wire.Payloa
 		d, err := s.c.o.Folders.List(ctx, *p)
 		return msg.TypeDirectory, &d, err
 	case *msg.Attach:
-		if s.c.live(p.SessionID) {
+		if s.c.settle(ctx, p.SessionID); s.c.live(p.SessionID) {
 			return "", nil, wire.Errorf(msg.CodeAlreadyActive, "This chat already works in a folder of this computer. Detach it first.")
 		}
 		b, err := s.c.o.Folders.Attach(ctx, *p)
@@ -77,25 +78,30 @@ func (s *socket) bind(ctx context.Context, m msg.Message) (msg.Type, wire.Payloa
 		}
 		return msg.TypeAttached, &b, err
 	case *msg.Activate:
-		if err := s.c.room(p.SessionID); err != nil {
-			return "", nil, err
-		}
-		b, err := s.c.o.Folders.Activate(ctx, *p)
-		if err == nil {
-			err = s.c.start(ctx, b)
-		}
+		b, err := s.begin(ctx, p.SessionID, func() (msg.Binding, error) { return s.c.o.Folders.Activate(ctx, *p) })
 		return msg.TypeActivated, b.Activated(), err
 	case *msg.Restore:
-		if err := s.c.room(p.SessionID); err != nil {
-			return "", nil, err
-		}
-		b, err := s.c.o.Folders.Restore(ctx, *p)
-		if err == nil {
-			err = s.c.start(ctx, b)
-		}
+		b, err := s.begin(ctx, p.SessionID, func() (msg.Binding, error) { return s.c.o.Folders.Restore(ctx, *p) })
 		return msg.TypeRestored, &b, err
 	}
 	return "", nil, wire.Errorf(msg.CodeNotSupported, "This computer does not take requests of this kind.")
+}
+
+// begin makes a chat live as get says.
+func (s *socket) begin(ctx context.Context, session string, get func() (msg.Binding, error)) (msg.Binding, error) {
+	for {
+		s.c.settle(ctx, session)
+		if err := s.c.room(session); err != nil {
+			return msg.Binding{}, err
+		}
+		b, err := get()
+		if err != nil {
+			return b, err
+		}
+		if err := s.c.start(ctx, b); !errors.Is(err, errEnding) {
+			return b, err
+		}
+	}
 }
 
 func (s *socket) detach(ctx context.Context, session string) (msg.Type, wire.Payload, error) {

@@ -200,8 +200,9 @@ func (j *listJob) send(_ wire.Type, p wire.Payload) error {
 	if !ok {
 		return nil
 	}
+	j.seen += len(list.Entries)
 	for _, e := range list.Entries {
-		if j.seen++; j.more {
+		if j.more {
 			break
 		}
 		if !j.p.IncludeHidden && strings.HasPrefix(e.Name, ".") || j.glob != nil && !j.glob.MatchString(e.Name) {

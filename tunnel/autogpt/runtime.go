@@ -19,11 +19,15 @@ const maxLive = 8
 // idle, or ends in a way that no reconnect can mend.
 type runtime struct {
 	binding msg.Binding
+	ch      *channel
 	cancel  context.CancelCauseFunc
 	done    chan struct{}
 }
 
-var errStopped = errors.New("the chat was stopped here")
+var (
+	errStopped = errors.New("the chat was stopped here")
+	errEnding  = errors.New("the chat's connection is just ending")
+)
 
 // live tells whether a chat has a runtime.
 func (c *Client) live(session string) bool {
@@ -47,8 +51,24 @@ func (c *Client) roomFor(session string) error {
 	return nil
 }
 
+// settle waits for a connection that is ending by itself, so that its end is
+// not mistaken for that of the next one.
+func (c *Client) settle(ctx context.Context, session string) {
+	c.mu.Lock()
+	r := c.runtimes[session]
+	c.mu.Unlock()
+	if r == nil || !r.ch.ending.Load() {
+		return
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
+
 // start makes a chat live in the folder it is bound to. One that is live there
-// already goes on; one that is live elsewhere is started anew.
+// already goes on; one that is live elsewhere is started anew. errEnding: one
+// that was live has just ended.
 func (c *Client) start(ctx context.Context, b msg.Binding) error {
 	if !msg.RootFits(b.AllowedRoot) {
 		return wire.Errorf(msg.CodeGrantInvalid, "The name of this chat's folder has characters that the hub does not take, or is too long. Choose another folder.")
@@ -62,9 +82,11 @@ func (c *Client) start(ctx context.Context, b msg.Binding) error {
 		if old == nil {
 			break
 		}
-		same := old.binding.AllowedRoot == b.AllowedRoot && old.binding.Fingerprint == b.Fingerprint && old.binding.Revision == b.Revision
 		c.mu.Unlock()
-		if same {
+		switch {
+		case old.ch.ending.Load():
+			return errEnding
+		case old.binding.AllowedRoot == b.AllowedRoot && old.binding.Fingerprint == b.Fingerprint && old.binding.Revision == b.Revision:
 			return nil
 		}
 		c.stop(old)
@@ -76,23 +98,23 @@ func (c *Client) start(ctx context.Context, b msg.Binding) error {
 	// The connection of a chat outlives the request that started it, and ends
 	// with Run.
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	r := &runtime{binding: b, cancel: cancel, done: make(chan struct{})}
+	ch := &channel{session: b.SessionID, root: b.AllowedRoot}
+	r := &runtime{binding: b, ch: ch, cancel: cancel, done: make(chan struct{})}
 	c.runtimes[b.SessionID] = r
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
 		defer close(r.done)
 		defer cancel(nil)
-		err := c.keep(own, c.url+"/"+url.PathEscape(b.SessionID), &channel{session: b.SessionID, root: b.AllowedRoot}, func(tunnel.State) {})
+		err := c.keep(own, c.url+"/"+url.PathEscape(b.SessionID), ch, func(tunnel.State) {})
 		c.o.Log.Info("Chat's connection ended", "err", err)
-		c.mu.Lock()
-		if c.runtimes[b.SessionID] == r {
-			delete(c.runtimes, b.SessionID)
-		}
-		c.mu.Unlock()
+		ch.ending.Store(true)
 		if !errors.Is(err, errStopped) {
 			c.o.OnStopped(b.SessionID)
 		}
+		c.mu.Lock()
+		delete(c.runtimes, b.SessionID)
+		c.mu.Unlock()
 	}()
 	return nil
 }

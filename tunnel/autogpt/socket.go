@@ -158,6 +158,9 @@ func (s *socket) serve(ctx context.Context) error {
 		err = why
 	}
 	s.silent.Store(true)
+	if isFinal(closed(err)) {
+		s.ch.ending.Store(true)
+	}
 	s.cancel(err)
 	s.conn.Close()
 	s.wg.Wait()
@@ -184,6 +187,9 @@ func (s *socket) why() error {
 // end closes the connection from this end, for a reason: nothing more is said,
 // tasks are cancelled, and the reader goes on until the close is answered.
 func (s *socket) end(why error, code int, reason string) {
+	if isFinal(why) {
+		s.ch.ending.Store(true)
+	}
 	s.mu.Lock()
 	if s.ended == nil {
 		s.ended = why

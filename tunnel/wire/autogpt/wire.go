@@ -138,15 +138,14 @@ func Decode(data []byte, dir wire.Direction) (Message, error) {
 	if len(data) > MaxFrame {
 		return fail("", "", true, "%d bytes, at most %d are allowed", len(data), MaxFrame)
 	}
-	if !json.Valid(data) {
-		return Message{}, &FrameError{Breach: true, NotJSON: true, Reason: "not JSON"}
-	}
 	// Every field by itself: a peer's odd ts or version spoils nothing.
 	var env struct {
 		Type, ID, TS, Payload json.RawMessage
 		Pending               json.RawMessage `json:"pending_capacity"`
 	}
-	if err := json.Unmarshal(data, &env); err != nil || !isObject(data) {
+	if err := json.Unmarshal(data, &env); err != nil && !json.Valid(data) {
+		return Message{}, &FrameError{Breach: true, NotJSON: true, Reason: "not JSON"}
+	} else if err != nil || !isObject(data) {
 		return fail("", "", true, "not an object")
 	}
 	var m Message
