@@ -233,7 +233,7 @@ func TestRenewedInMidSession(t *testing.T) {
 	}
 	// The hub ends the connection over the newest one.
 	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(wire.CloseUnauthorized, "expired"), time.Now().Add(time.Second))
-	c = f.accept()
+	f.accept()
 	n.until(t, tunnel.Online)
 	if k.refused() != "token-3" {
 		t.Errorf("renewals after %q", k.refused())

@@ -132,6 +132,13 @@ func TestBrowserWithoutTokens(t *testing.T) {
 			}
 		})
 	}
+	t.Run("nobody comes", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := login.Browser(ctx, hc, s, "", func(string, time.Time) {}, func() {}); !errors.Is(err, login.ErrExpired) {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var callback string

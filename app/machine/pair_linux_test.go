@@ -414,6 +414,23 @@ func TestPairingThatFails(t *testing.T) {
 	p.intend(snapshot.CancelPair) // nothing is under way
 }
 
+// Unpair and Quit end a sign-in that is under way.
+func TestSignInEndsWithItsReason(t *testing.T) {
+	a, p := newOwnHub(t), newPaired(t)
+	p.signIn(a)
+	done := p.pair(snapshot.Intent{Text: a.url})
+	p.stage(snapshot.SignInBrowser)
+	p.intend(snapshot.Unpair)
+	p.says(done, "cancelled")
+	done = p.pair(snapshot.Intent{Text: a.url, Way: "code"})
+	p.stage(snapshot.SignInCode)
+	p.quit()
+	p.says(done, "cancelled")
+	if hub := p.m.o.Settings.Get().Hub; hub != "" {
+		t.Errorf("it is paired with %q", hub)
+	}
+}
+
 // says2 is says, while another pairing goes on.
 func (p *paired) says2(done chan paireds, want string) {
 	p.t.Helper()
