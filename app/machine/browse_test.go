@@ -153,7 +153,7 @@ func TestPagesOfALargeFolder(t *testing.T) {
 	wantWord(t, err, autogpt.CodeReferenceInvalid)
 
 	// Too many names, and too many references.
-	for i := range 1001 {
+	for i := range maxScanned + 1 {
 		dirs(t, fmt.Sprintf("%s/more/m%04d", r.folder, i))
 	}
 	more := l.must(home.Entries[0].Ref).Entries[1].Ref
