@@ -314,6 +314,23 @@ func TestOwnAuthority(t *testing.T) {
 	reaches(t, "", base, "")
 	reaches(t, newAuthority(t).file, base, "") // both together
 
+	silent, err := net.Listen("tcp4", "127.0.0.1:0") // takes connections, says nothing
+	must(t, err)
+	defer silent.Close()
+	n, err := tunnel.NewNetwork(a.file)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, _, socket := n.Dial(ctx, "wss://"+silent.Addr().String()+wire.Path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+silent.Addr().String(), nil)
+	must(t, err)
+	_, call := n.Client().Do(req)
+	for _, err := range []error{socket, call} {
+		if why := tunnel.Reason(err); !strings.Contains(why, "did not answer in time") {
+			t.Errorf("it says %q of %v", why, err)
+		}
+	}
+
 	for what, file := range map[string]string{"can't be read": filepath.Join(t.TempDir(), "none"), "no certificate": "/etc/hostname"} {
 		if _, err := tunnel.NewNetwork(file); err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "ca_file") {
 			t.Errorf("%v", err)

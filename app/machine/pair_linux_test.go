@@ -335,9 +335,6 @@ func TestPairingThatFails(t *testing.T) {
 	defer elsewhere.Close()
 	tlsElsewhere := httptest.NewTLSServer(http.NotFoundHandler())
 	defer tlsElsewhere.Close()
-	silent, err := net.Listen("tcp4", "127.0.0.1:0")
-	must(t, err)
-	defer silent.Close()
 	localhost := strings.Replace(a.url, "127.0.0.1", "localhost", 1)
 	for text, want := range map[string]string{
 		elsewhere.URL:        "There is no hub at " + elsewhere.URL,
