@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,9 +54,8 @@ type Options struct {
 	// MaxConcurrent requests are handled at once; the next are refused as
 	// overloaded. 0 means 32.
 	MaxConcurrent int
-	// BackoffBase and BackoffMax bound the wait before a new dial, which is
-	// random between zero and the smaller of max and base × 2^n. 0 means 1 s
-	// and 60 s.
+	// BackoffBase and BackoffMax are the first and the longest of the windows
+	// in which there is one dial each, at a random moment. 0 means 1 s and 60 s.
 	BackoffBase, BackoffMax time.Duration
 	// Heartbeat is the time between pings, and PongTimeout the silence after
 	// one that ends the connection. 0 means wire's.
@@ -186,20 +184,21 @@ func New(o Options) (*Client, error) {
 // reconnect can mend (one of the errors above, wrapped).
 func (c *Client) Run(ctx context.Context) error {
 	refused := false // a token was refused, and no connection has stood since
-	for failures := 0; ; {
+	for again := (backoff{base: c.o.BackoffBase, max: c.o.BackoffMax}); ; {
 		c.o.OnState(State{Phase: Connecting})
 		began := time.Now()
 		token, err := c.once(ctx)
 		if time.Since(began) > steady {
-			failures, refused = 0, false
+			again.reset()
+			refused = false
 		}
 		if errors.Is(err, errRejected) && ctx.Err() == nil {
-			again := c.another(ctx, token, refused)
+			none := c.another(ctx, token, refused)
 			refused = true
-			if again == nil {
+			if none == nil {
 				continue // at once, and once
 			}
-			err = fmt.Errorf("%w: %w", again, err)
+			err = fmt.Errorf("%w: %w", none, err)
 		}
 		if ctx.Err() != nil {
 			c.o.OnState(State{Phase: Offline, Reason: "This computer was disconnected here."})
@@ -212,8 +211,7 @@ func (c *Client) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		wait := time.Duration(rand.Int64N(int64(min(c.o.BackoffMax, c.o.BackoffBase<<min(failures, 16))) + 1))
-		failures++
+		wait := again.next()
 		c.o.Log.Info("Tunnel lost", "err", err, "retryIn", wait)
 		c.o.OnState(State{Phase: Offline, Reason: Sentence(err), Retry: time.Now().Add(wait)})
 		select {
