@@ -146,7 +146,7 @@ type Passkey struct {
 
 // AddPasskey keeps a new passkey of p.User and sets its ID.
 func (s *Store) AddPasskey(ctx context.Context, p *Passkey) error {
-	return s.tx(ctx, func(tx *sql.Tx) error { return s.addPasskey(ctx, tx, p) })
+	return s.begin(ctx, "add passkey", func(tx *sql.Tx) error { return s.addPasskey(ctx, tx, p) })
 }
 
 func (s *Store) addPasskey(ctx context.Context, tx *sql.Tx, p *Passkey) error {
@@ -187,7 +187,7 @@ func (s *Store) UsedPasskey(ctx context.Context, credential, data []byte) error 
 // RemovePasskey takes a passkey from a person. ErrLastWay when they could not
 // log in any more.
 func (s *Store) RemovePasskey(ctx context.Context, user, id string) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
+	return s.begin(ctx, "remove passkey", func(tx *sql.Tx) error {
 		if err := affected(tx.ExecContext(ctx, `DELETE FROM passkeys WHERE id = ? AND user_id = ?`, id, user)); err != nil {
 			return err
 		}

@@ -15,14 +15,16 @@ const Fresh = 90 * time.Second
 
 // Machine is one computer.
 type Machine struct {
-	ID       string    `json:"id"`
-	User     string    `json:"user"` // whose it is
-	Name     string    `json:"name"`
-	Platform string    `json:"platform"`
-	Arch     string    `json:"arch"`
-	Software string    `json:"software"`
-	Epoch    int64     `json:"epoch"` // rises with each connection
-	Online   bool      `json:"online"`
+	ID       string `json:"id"`
+	User     string `json:"user"` // whose it is
+	Name     string `json:"name"`
+	Platform string `json:"platform"`
+	Arch     string `json:"arch"`
+	Software string `json:"software"`
+	Epoch    int64  `json:"epoch"` // rises with each connection
+	Online   bool   `json:"online"`
+	// Paired: it has a token or a sign-in with which it can connect.
+	Paired   bool      `json:"paired"`
 	LastSeen time.Time `json:"last_seen,omitzero"`
 	// RecordSeq and RecordHash are the newest entry of the machine's record.
 	RecordSeq  int64  `json:"record_seq"`
@@ -112,10 +114,14 @@ func (s *Store) ResetPresence(ctx context.Context) error {
 	return nil
 }
 
+// paired is whether a machine m can connect.
+const paired = `EXISTS (SELECT 1 FROM tokens t WHERE t.kind = 'machine' AND t.machine = m.id AND t.revoked = 0)
+	OR EXISTS (SELECT 1 FROM signins i WHERE i.machine = m.id AND i.revoked = 0)`
+
 // Machines lists a user's machines by name; "" is everybody's.
 func (s *Store) Machines(ctx context.Context, user string) ([]Machine, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, name, platform, arch, software, epoch, online, last_seen, record_seq, record_hash, record_cut
-		FROM machines WHERE ?1 IN ('', user_id) ORDER BY name, id`, user)
+	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, name, platform, arch, software, epoch, online, last_seen, record_seq, record_hash, record_cut, `+paired+`
+		FROM machines m WHERE ?1 IN ('', user_id) ORDER BY name, id`, user)
 	if err != nil {
 		return nil, fmt.Errorf("list machines: %w", err)
 	}
@@ -124,7 +130,7 @@ func (s *Store) Machines(ctx context.Context, user string) ([]Machine, error) {
 	for rows.Next() {
 		var m Machine
 		var seen, cut int64
-		if err := rows.Scan(&m.ID, &m.User, &m.Name, &m.Platform, &m.Arch, &m.Software, &m.Epoch, &m.Online, &seen, &m.RecordSeq, &m.RecordHash, &cut); err != nil {
+		if err := rows.Scan(&m.ID, &m.User, &m.Name, &m.Platform, &m.Arch, &m.Software, &m.Epoch, &m.Online, &seen, &m.RecordSeq, &m.RecordHash, &cut, &m.Paired); err != nil {
 			return nil, fmt.Errorf("list machines: %w", err)
 		}
 		m.LastSeen, m.RecordCut = fromMS(seen), fromMS(cut)
@@ -132,4 +138,23 @@ func (s *Store) Machines(ctx context.Context, user string) ([]Machine, error) {
 		machines = append(machines, m)
 	}
 	return machines, rows.Err()
+}
+
+// ForgetMachine takes a user's machine that cannot connect any more off the
+// list, with what is remembered of it. ErrNotFound when there is none such.
+func (s *Store) ForgetMachine(ctx context.Context, user, machine string) error {
+	return s.begin(ctx, "forget machine", func(tx *sql.Tx) error {
+		var gone bool
+		err := tx.QueryRowContext(ctx, `SELECT NOT (`+paired+`) FROM machines m WHERE m.id = ? AND m.user_id = ?`, machine, user).Scan(&gone)
+		if err != nil {
+			return one(err)
+		}
+		if !gone {
+			return ErrNotFound
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM sandboxes WHERE machine = ?`, machine); err != nil {
+			return fmt.Errorf("forget machine: %w", err)
+		}
+		return affected(tx.ExecContext(ctx, `DELETE FROM machines WHERE id = ?`, machine))
+	})
 }

@@ -134,7 +134,7 @@ func (s *Store) AddUser(ctx context.Context, name string) (User, string, error) 
 	u := User{ID: newID("u"), Name: strings.TrimSpace(name), Role: RoleMember, Created: s.now().Truncate(time.Millisecond), Handle: make([]byte, 32)}
 	rand.Read(u.Handle)
 	var invite string
-	err = s.tx(ctx, func(tx *sql.Tx) error {
+	err = s.begin(ctx, "add user", func(tx *sql.Tx) error {
 		if err := free(ctx, tx, login, u.ID); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (s *Store) AddUser(ctx context.Context, name string) (User, string, error) 
 // and computers stay.
 func (s *Store) ResetUser(ctx context.Context, id string) (string, error) {
 	var invite string
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.begin(ctx, "reset user", func(tx *sql.Tx) error {
 		if err := affected(tx.ExecContext(ctx, `UPDATE users SET password = '' WHERE id = ? AND removed = 0`, id)); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (s *Store) RemoveUser(ctx context.Context, id string) error {
 	if id == OwnerID {
 		return ErrOwner
 	}
-	return s.tx(ctx, func(tx *sql.Tx) error {
+	return s.begin(ctx, "remove user", func(tx *sql.Tx) error {
 		now := ms(s.now())
 		if err := affected(tx.ExecContext(ctx, `UPDATE users SET removed = ?, login = NULL, password = '' WHERE id = ? AND removed = 0`, now, id)); err != nil {
 			return err
@@ -248,7 +248,7 @@ func (s *Store) SetUp(ctx context.Context) (bool, error) {
 // "" when the hub is set up.
 func (s *Store) SetupToken(ctx context.Context) (string, error) {
 	var token string
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.begin(ctx, "set-up token", func(tx *sql.Tx) error {
 		var done bool
 		err := tx.QueryRowContext(ctx, `SELECT claimed > 0 FROM users WHERE id = ?`, OwnerID).Scan(&done)
 		if err != nil || done {
@@ -312,7 +312,7 @@ func (s *Store) Claim(ctx context.Context, secret string, c Claim) (User, error)
 			return User{}, err
 		}
 	}
-	err = s.tx(ctx, func(tx *sql.Tx) error {
+	err = s.begin(ctx, "claim", func(tx *sql.Tx) error {
 		// Two who come with the same link: the second finds it gone.
 		if err := affected(tx.ExecContext(ctx, `DELETE FROM invites WHERE hash = ?`, hash(strings.TrimSpace(secret)))); err != nil {
 			return err
@@ -334,17 +334,4 @@ func (s *Store) Claim(ctx context.Context, secret string, c Claim) (User, error)
 		return User{}, err
 	}
 	return s.User(ctx, i.User.ID)
-}
-
-// tx runs do in one transaction.
-func (s *Store) tx(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("hub data: %w", err)
-	}
-	defer tx.Rollback()
-	if err := do(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/alexedwards/argon2id"
 )
 
 const goodPassword = "a quiet harbour at noon"
@@ -284,5 +286,67 @@ func TestBrowsersEnd(t *testing.T) {
 	}
 	if err := s.EndBrowser(t.Context(), "one"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A computer that was disconnected can be taken off the list, one that is
+// paired or somebody else's cannot.
+func TestForgetMachine(t *testing.T) {
+	s := setUp(t)
+	if _, err := s.AddMachineToken(t.Context(), OwnerID, "m1", "PC", false); err != nil {
+		t.Fatal(err)
+	}
+	paired := func() bool {
+		list, err := s.Machines(t.Context(), OwnerID)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list[0].Paired
+	}
+	if !paired() {
+		t.Error("a machine with a token is not paired")
+	}
+	if err := s.ForgetMachine(t.Context(), OwnerID, "m1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a paired machine: %v", err)
+	}
+	if err := s.RevokeMachine(t.Context(), OwnerID, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	if paired() {
+		t.Error("a machine without a token is paired")
+	}
+	if err := s.ForgetMachine(t.Context(), "somebody", "m1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("somebody else's machine: %v", err)
+	}
+	if err := s.ForgetMachine(t.Context(), OwnerID, "m1"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Machines(t.Context(), OwnerID); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// A name that nobody has is hashed for as one that somebody has: with the same
+// cost, and after waiting for the same turn.
+func TestWrongNamesCostTheSame(t *testing.T) {
+	s := setUp(t)
+	p, _, _, err := argon2id.DecodeHash(nobody)
+	if err != nil || p.Memory != passwordParams.Memory || p.Iterations != passwordParams.Iterations || p.Parallelism != passwordParams.Parallelism || p.KeyLength != passwordParams.KeyLength {
+		t.Errorf("nobody is hashed for with %+v, %v", p, err)
+	}
+	for range cap(hashing) {
+		hashing <- struct{}{}
+	}
+	defer func() {
+		for range cap(hashing) {
+			<-hashing
+		}
+	}()
+	for _, name := range []string{"Ana", "Nobody", "", "a\x00b"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, err := s.LogIn(ctx, name, "not the right words"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%q did not wait for its turn: %v", name, err)
+		}
+		cancel()
 	}
 }

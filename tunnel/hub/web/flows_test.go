@@ -204,8 +204,10 @@ func TestMachines(t *testing.T) {
 		b.click("Disconnect Workshop PC").sees("Disconnect Workshop PC?").check("disconnect")
 		b.click("Keep it").sees("Workshop PC", "Online")
 		b.click("Disconnect Workshop PC").click("Disconnect").sees("Workshop PC is disconnected.").check("machines-after")
-		if live, err := s.store.FindMachineToken(t.Context(), "none"); err == nil {
-			t.Errorf("%+v", live)
+		b.sees("Sign-in needed", "connect it anew from there")
+		b.click("Remove Workshop PC").sees("Remove Workshop PC from the list?").click("Remove").sees("is removed from the list.")
+		if list, err := s.store.Machines(t.Context(), store.OwnerID); err != nil || len(list) != 1 || list[0].ID != "m-off" {
+			t.Errorf("%+v, %v", list, err)
 		}
 		if s.checks == 0 {
 			t.Error("the hub was not told to look again")

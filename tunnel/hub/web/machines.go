@@ -31,7 +31,7 @@ func (f *Face) showMachines(w http.ResponseWriter, r *http.Request, u *store.Use
 	d := machinesData{Hub: f.base.String(), Now: f.o.Now()}
 	for _, m := range list {
 		v := machine{Machine: m, System: system(m.Platform, m.Arch)}
-		if m.Online {
+		if m.Online && m.Paired {
 			for _, c := range f.o.Hub.Capabilities(m.ID) {
 				v.Capabilities = append(v.Capabilities, capability(c))
 			}
@@ -97,4 +97,32 @@ func (f *Face) disconnect(w http.ResponseWriter, r *http.Request, u *store.User)
 	}
 	f.log.Info("Machine disconnected by its person", "user", u.ID, "machine", m.ID)
 	f.done(w, r, "/", visible(m.Name)+" is disconnected.")
+}
+
+func (f *Face) showForget(w http.ResponseWriter, r *http.Request, u *store.User) {
+	m, ok := f.machineOf(w, r, u)
+	if !ok {
+		return
+	}
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove " + visible(m.Name) + " from the list?", Nav: "machines", Data: confirm{
+		Lines:  []string{"It is disconnected already. The hub also forgets up to where that computer's record had come, by which it would notice a cut.", "It comes back when somebody connects it anew from there."},
+		Action: r.URL.Path, Yes: "Remove", To: "/", Word: "Keep it"}})
+}
+
+// forget takes a disconnected computer off the list.
+func (f *Face) forget(w http.ResponseWriter, r *http.Request, u *store.User) {
+	m, ok := f.machineOf(w, r, u)
+	if !ok {
+		return
+	}
+	err := f.o.Store.ForgetMachine(r.Context(), u.ID, m.ID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		f.sorry(w, r, http.StatusConflict, "It is connected again", "That computer can connect to the hub. Disconnect it first.")
+	case err != nil:
+		f.failed(w, r, err)
+	default:
+		f.log.Info("Machine removed by its person", "user", u.ID, "machine", m.ID)
+		f.done(w, r, "/", visible(m.Name)+" is removed from the list.")
+	}
 }

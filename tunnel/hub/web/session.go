@@ -252,7 +252,6 @@ func (f *Face) isFresh(r *http.Request) bool {
 }
 
 func (f *Face) again(w http.ResponseWriter, r *http.Request) {
-	f.sessions.Put(r.Context(), keyFlash, "Log in again first: this changes who can log in, and it is a while since you did.")
 	http.Redirect(w, r, "/login?again=1&next="+url.QueryEscape(back(r)), http.StatusSeeOther)
 }
 

@@ -155,6 +155,8 @@ func (f *Face) routes() http.Handler {
 	inner.HandleFunc("GET /{$}", f.member(f.showMachines))
 	inner.HandleFunc("GET /machines/{id}/disconnect", f.member(f.showDisconnect))
 	inner.HandleFunc("POST /machines/{id}/disconnect", f.member(f.disconnect))
+	inner.HandleFunc("GET /machines/{id}/remove", f.member(f.showForget))
+	inner.HandleFunc("POST /machines/{id}/remove", f.member(f.forget))
 	inner.HandleFunc("GET /pair", f.member(f.showPair))
 	inner.HandleFunc("POST /pair", f.member(f.typedCode))
 	inner.HandleFunc("POST /pair/answer", f.member(f.answer))
