@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,9 +24,9 @@ const capFolders = "folders"
 
 // chats binds the chats of a hub that speaks wire 1.1 to folders. It is the
 // capability "folders", so that what the hub wants of it takes the same seven
-// steps as all else; the other end's calls (List, Attach, Activate, Restore,
-// Detach, Reset, Stopped) come from the tunnel's client, and Handler takes the
-// requests of bound chats.
+// steps as all else. The tunnel to such a hub is given it (link.autoGPT): as
+// the Folders of its control connection, and with Handler for what bound chats
+// ask.
 //
 // A binding lends nothing. The names of folders are told once the person has
 // allowed it, and a chat's first request raises the card of its session.
@@ -72,10 +71,6 @@ var _ capabilities.Capability = (*chats)(nil)
 func newChats(m *Machine) *chats {
 	return &chats{m: m, browser: newBrowser(m.sessions.forbidden), secrets: &secrets{keychain: m.o.Keychain}, asking: "folders." + consent.NewID(), bound: map[string]*binding{}, settling: map[string]chan struct{}{}}
 }
-
-// Chats is what a tunnel to a hub that speaks wire 1.1 is given: it is the
-// Folders of its control connection, and its Handler takes data requests.
-func (m *Machine) Chats() *chats { return m.chats }
 
 func (c *chats) Name() string { return capFolders }
 
@@ -281,18 +276,4 @@ func (c *chats) forget(why string) {
 // endSession ends a chat's session, where it has one, and does not wait for it.
 func (c *chats) endSession(b *binding, why string) {
 	c.settle(b.session, func(ctx context.Context) { _ = c.m.sessions.end(ctx, b.session, why, "") })
-}
-
-// live are the chats that are active, for tests and for the log.
-func (c *chats) live() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []string
-	for _, b := range c.bound {
-		if b.ctx != nil {
-			out = append(out, b.chat)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +79,7 @@ func newChatRig(t *testing.T) *chatRig {
 // join has the machine paired and a person at it, who says yes.
 func (r *chatRig) join() {
 	r.probe, r.mode = &probe{}, consent.ModeWork
-	r.c = r.m.Chats()
+	r.c = r.m.chats
 	r.c.browser.mounts = nil
 	r.m.o.Executors = []capabilities.Capability{files.New(files.Options{Journal: r.TempDir()}), commands{r.probe}}
 	r.m.registry = capabilities.NewRegistry(append([]capabilities.Capability{r.m.sessions, r.c}, r.m.o.Executors...)...)
@@ -224,4 +225,18 @@ func (r *chatRig) decision(id string) consent.Decision {
 		r.Fatalf("nothing is recorded of %s", id)
 	}
 	return d.Decision
+}
+
+// live are the chats that are active.
+func (c *chats) live() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, b := range c.bound {
+		if b.ctx != nil {
+			out = append(out, b.chat)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
