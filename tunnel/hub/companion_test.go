@@ -359,7 +359,7 @@ func TestCompanionIsRestored(t *testing.T) {
 	s.bench = &bench{h, front}
 	token := tunneltest.CompanionToken(t, s.data)
 	s.o = companiontest.Options{URL: front, Token: func(bool) string { return token }, MachineID: workshop, Name: "Workshop", Home: s.home, Shell: true, Secret: "secret",
-		BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, IdleStop: 300 * time.Millisecond, IdleCheck: 50 * time.Millisecond}
+		BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, IdleStop: 2 * time.Second, IdleCheck: 50 * time.Millisecond}
 	s.start()
 	b, folder := s.open()
 	works := func(when string) {

@@ -47,13 +47,15 @@ type conn struct {
 	capacity int              // as the machine told last, -1 when it never has; guarded by mu
 	gone     *wire.Error      // why nothing is taken any more; guarded by mu
 	done     chan struct{}    // closed when gone
-	// settled is closed when a control connection may be used.
+	// settled is closed when a control connection may be used; since is when.
 	settled chan struct{}
+	since   time.Time // guarded by f.mu
+	began   time.Time // when the connection was accepted
 }
 
 func newConn(f *Face, ws *websocket.Conn, a store.Access, session string) *conn {
 	return &conn{f: f, ws: ws, access: a, session: session, writing: make(chan struct{}, 1), calls: map[string]*Call{},
-		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{}), settled: make(chan struct{})}
+		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{}), settled: make(chan struct{}), began: time.Now()}
 }
 
 func (c *conn) control() bool { return c.session == "" }
@@ -136,7 +138,11 @@ func (c *conn) serve(hello msg.Message) error {
 	old, stale, err := c.join(hello)
 	if err != nil {
 		<-c.writing
-		c.end(msg.CloseInternal, "the hub could not note the connection", "")
+		if errors.Is(err, errStale) {
+			c.end(websocket.CloseNormalClosure, "the control connection is new", "")
+		} else {
+			c.end(msg.CloseInternal, "the hub could not note the connection", "")
+		}
 		return err
 	}
 	defer c.leave()
@@ -177,38 +183,22 @@ func (c *conn) serve(hello msg.Message) error {
 const settleFor = 2 * time.Second
 
 // settle waits until the machine has surely read HELLO_ACK, and so ended the
-// chats that it had: what is left of their connections, some perhaps made
-// anew in this very moment, would swallow requests. Only then may it be asked
-// for chats.
+// chats that it had. Only then may it be asked for chats, and only data
+// connections that begin later are of this time: an older one, perhaps made
+// anew in this very moment, would swallow requests.
 func (c *conn) settle() {
 	defer close(c.settled)
-	if _, err := c.ask(c.f.ctx, msg.TypePing, &msg.Empty{}, settleFor); err != nil {
-		return
+	_, err := c.ask(c.f.ctx, msg.TypePing, &msg.Empty{}, settleFor)
+	if err != nil {
+		c.f.log.Info("First PING was not answered", "user", c.access.User, "machine", c.machine, "err", err)
 	}
-	for _, o := range c.f.chatsOf(owned{c.access.User, c.machine}) {
-		o.end(websocket.CloseNormalClosure, "the control connection is new", "")
-	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.since = time.Now()
 }
 
-// chatsOf takes the data connections of a machine out of use and returns them.
-func (f *Face) chatsOf(key owned) []*conn {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.chatsOfLocked(key)
-}
-
-func (f *Face) chatsOfLocked(key owned) []*conn {
-	var list []*conn
-	for o := range f.conns {
-		if !o.control() && (owned{o.access.User, o.machine}) == key {
-			list = append(list, o)
-			if f.chats[o.session] == o {
-				delete(f.chats, o.session)
-			}
-		}
-	}
-	return list
-}
+// errStale is a data connection from before the machine's control connection.
+var errStale = errors.New("the connection is older than the machine's control connection")
 
 // join takes its place. It returns the connection that had it, and those of
 // the machine's chats that a new control connection ends.
@@ -226,13 +216,25 @@ func (c *conn) join(hello msg.Message) (old *conn, stale []*conn, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.conns[c] = struct{}{}
+	key := owned{c.access.User, c.machine}
 	if !c.control() {
+		if control := f.controls[key]; control != nil && (control.since.IsZero() || c.began.Before(control.since)) {
+			delete(f.conns, c)
+			return nil, nil, errStale
+		}
 		old, f.chats[c.session] = f.chats[c.session], c
 		return old, nil, nil
 	}
-	key := owned{c.access.User, c.machine}
 	old, f.controls[key] = f.controls[key], c
-	return old, f.chatsOfLocked(key), nil
+	for o := range f.conns {
+		if !o.control() && (owned{o.access.User, o.machine}) == key {
+			stale = append(stale, o)
+			if f.chats[o.session] == o {
+				delete(f.chats, o.session)
+			}
+		}
+	}
+	return old, stale, nil
 }
 
 func (c *conn) leave() {

@@ -1,11 +1,13 @@
 package autogpt_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,6 +153,8 @@ func TestGrants(t *testing.T) {
 	if ack["session_id"] != nil || ack["connection_id"] == nil || ack["connection_id"] == "" {
 		t.Errorf("control: %v", ack)
 	}
+	w.ws.Close()
+	eventually(t, "control is gone", func() bool { return len(r.Machines(user)) == 0 })
 	h["allowed_root"] = "/work"
 	d := r.raw(chat, r.token("s2"))
 	d.send("HELLO", "h1", h)
@@ -309,6 +313,32 @@ func TestCloseSendsMachinesOff(t *testing.T) {
 	if _, resp, _ := r.dial("", r.token("s2")); resp == nil || resp.StatusCode != 503 {
 		t.Errorf("after the end: %v", resp)
 	}
+}
+
+// A data connection that came before the machine has read its HELLO_ACK is of
+// its earlier life, and is sent off: the machine has ended it, or is about to.
+func TestOlderDataConnections(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.bind(chat, "/work")
+	token := r.token("s1")
+	begun := r.raw(chat, token) // and says HELLO later
+	control := r.raw("", token)
+	control.send("HELLO", "h1", hello(nil))
+	control.next()
+	ping := control.next()
+	between := r.raw(chat, token)
+	between.send("HELLO", "h2", hello("/work"))
+	between.closed(websocket.CloseNormalClosure)
+	control.send("PONG", id(ping), map[string]any{})
+	var asked sync.WaitGroup
+	asked.Go(func() { _ = r.Detach(context.Background(), user, machine, "none") })
+	control.send("ACK", id(control.next()), map[string]any{"ok": true})
+	asked.Wait()
+	begun.send("HELLO", "h3", hello("/work"))
+	begun.closed(websocket.CloseNormalClosure)
+	r.join(chat, token, "/work")
+	eventually(t, "the newest is taken", func() bool { return r.Connected(chat) })
 }
 
 // A machine that is silent, and answers no ping, is gone.
