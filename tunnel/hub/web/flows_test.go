@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,21 @@ func TestConnectThroughTheBrowser(t *testing.T) {
 			t.Errorf("the program got %v", answer)
 		}
 	})
+}
+
+// The existing companion of AutoGPT has no code to compare, and waits at a
+// name, not a number.
+func TestConnectACompanion(t *testing.T) {
+	t.Parallel()
+	s, p := owned(t), programAt(t, "127.0.0.1:41907")
+	b := s.browser(desk).logIn("Ana")
+	b.open("/auth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {"autogpt-local-executor"}, "redirect_uri": {"http://localhost:41907/callback"},
+		"scope": {"USE_TOOLS"}, "state": {"a-state-of-the-program"}, "code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, "code_challenge_method": {"S256"}}.Encode())
+	b.sees("Connect this computer?", "AutoGPT", "shows no code to compare").check("pair-companion")
+	b.click("Yes, connect this computer").sees("You can close this page.")
+	if answer := <-p.answers; answer.Get("code") == "" || answer.Get("state") != "a-state-of-the-program" {
+		t.Errorf("the companion got %v", answer)
+	}
 }
 
 func TestConnectWithACode(t *testing.T) {

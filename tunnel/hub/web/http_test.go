@@ -140,6 +140,9 @@ func TestCookies(t *testing.T) {
 	if k := a.Header.Get("Set-Cookie"); !strings.Contains(k, "HttpOnly") || !strings.Contains(k, "SameSite=Lax") || !strings.Contains(k, "Path=/;") || strings.Contains(k, "Domain") {
 		t.Errorf("cookie %q", k)
 	}
+	if age := a.Cookies()[0].MaxAge; age < 30*86400-60 || age > 30*86400+60 {
+		t.Errorf("the cookie is good for %d s", age)
+	}
 	// What is kept is not what the browser has.
 	first := c.cookie().Value
 	if _, err := s.store.Browser(t.Context(), first); err == nil {

@@ -92,6 +92,7 @@ func newSite(t *testing.T) *site {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/oauth/", s.oauth.Handler())
+	mux.Handle("/auth/", s.oauth.AutoGPT())
 	mux.Handle("/", s.web.Handler())
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
@@ -162,16 +163,29 @@ type program struct {
 
 func newProgram(t *testing.T) *program {
 	t.Helper()
+	return programAt(t, "127.0.0.1:0")
+}
+
+func programAt(t *testing.T, address string) *program {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &program{answers: make(chan url.Values, 4)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/callback" {
 			http.NotFound(w, r)
 			return
 		}
 		p.answers <- r.URL.Query()
 		fmt.Fprint(w, "<!doctype html><title>Local PC</title><p>You can close this page.")
-	}))
-	t.Cleanup(server.Close)
+	})}}
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
 	p.redirect = server.URL + "/callback"
 	return p
 }

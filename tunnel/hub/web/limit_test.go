@@ -1,0 +1,72 @@
+package web
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestLimiter(t *testing.T) {
+	now := time.Now()
+	l := newLimiter(2, time.Minute, func() time.Time { return now })
+	take := func(key string, want bool) {
+		t.Helper()
+		if got := l.take(key); got != want {
+			t.Errorf("%s: %v", key, got)
+		}
+	}
+	take("a", true)
+	take("a", true)
+	take("a", false)
+	take("b", true)
+	l.give("b")
+	take("b", true)
+	take("b", true)
+	take("b", false)
+	now = now.Add(time.Minute)
+	take("a", true)
+	// A flood of keys costs no more memory, and lets no more through.
+	for i := range maxKeys {
+		l.take(fmt.Sprint(i))
+	}
+	if len(l.keys) > maxKeys+1 {
+		t.Errorf("%d keys are kept", len(l.keys))
+	}
+	through := 0
+	for i := range 100 {
+		if l.take(fmt.Sprint("late", i)) {
+			through++
+		}
+	}
+	if through > 2 {
+		t.Errorf("%d keys on top got through", through)
+	}
+	now = now.Add(time.Minute)
+	take("late again", true)
+}
+
+func TestAgo(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for want, at := range map[string]time.Time{
+		"never": {}, "just now": now.Add(-59 * time.Second), "1 minute ago": now.Add(-61 * time.Second), "3 hours ago": now.Add(-200 * time.Minute),
+		"1 day ago": now.Add(-25 * time.Hour), "on 1 October 2026": time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if got := ago(at, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAgentName(t *testing.T) {
+	for agent, want := range map[string]string{
+		"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36":                          "Chrome on Linux",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36 Edg/156.0":      "Edge on Windows",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19 Mobile Safari/604.1": "Safari on iPhone",
+		"Mozilla/5.0 (Macintosh; Intel Mac OS X 15.0; rv:150.0) Gecko/20100101 Firefox/150.0":                                            "Firefox on macOS",
+		"curl/8.5": "A browser", "": "A browser",
+	} {
+		if got := agentName(agent); got != want {
+			t.Errorf("%q is called %q", agent, got)
+		}
+	}
+}
