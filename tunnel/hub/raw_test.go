@@ -3,7 +3,9 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,13 @@ import (
 // The sessions' library begins a store that the pages do not use, and has no
 // safe way to end it.
 func TestMain(m *testing.M) {
+	if name := os.Getenv("LOCALPC_TEST_ROLE"); name != "" {
+		if err := role(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"))
 }
 
