@@ -21,6 +21,12 @@ func WriteStatus(w io.Writer, s snapshot.Snapshot, now time.Time) {
 	fmt.Fprintf(w, "%s: %s\n", v(s.Machine), v(line))
 	if s.Hub.Paired {
 		fmt.Fprintln(w, PairedWords(s.Hub))
+		if s.Hub.SignIn != "" {
+			fmt.Fprintln(w, "Sign-in:", v(s.Hub.SignIn))
+		}
+		if s.Hub.Proxy != "" {
+			fmt.Fprintln(w, "Through the proxy", v(s.Hub.Proxy))
+		}
 	}
 	if s.Problem != "" {
 		fmt.Fprintln(w, v(s.Problem))
@@ -61,7 +67,8 @@ func PairedWords(h snapshot.Hub) string {
 }
 
 // WriteSignIn writes how far a sign-in is, and what the person does next: the
-// page to open, and the number to compare or the code to type there.
+// page to open, and the number to compare or the code to type there. How long
+// it waits is left out for a zero now.
 func WriteSignIn(w io.Writer, s snapshot.SigningIn, now time.Time) {
 	v := func(t string) string { return consent.Visible(t, false) }
 	switch s.Stage {
@@ -80,7 +87,7 @@ func WriteSignIn(w io.Writer, s snapshot.SigningIn, now time.Time) {
 	default:
 		fmt.Fprintf(w, "Signing in to %s: asking how.\n", v(s.Hub))
 	}
-	if left := s.Until.Sub(now); !s.Until.IsZero() && left > 0 && s.Stage != snapshot.SignInFinishing {
+	if left := s.Until.Sub(now); !now.IsZero() && !s.Until.IsZero() && left > 0 && s.Stage != snapshot.SignInFinishing {
 		left = left.Round(time.Second)
 		fmt.Fprintf(w, "It waits for %d:%02d.\n", int(left.Minutes()), int(left.Seconds())%60)
 	}

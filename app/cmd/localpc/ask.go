@@ -31,14 +31,6 @@ func ask(c *cli, in snapshot.Intent) error {
 	return nil
 }
 
-// pairedWords name the hub, and its address once that is known.
-func pairedWords(name, address string) string {
-	if address == "" {
-		return "Paired with " + name
-	}
-	return "Paired with " + name + " (" + address + ")"
-}
-
 func unpair(c *cli, args []string) error   { return plain(c, args, snapshot.Unpair) }
 func stopWork(c *cli, args []string) error { return plain(c, args, snapshot.StopAll) }
 func resume(c *cli, args []string) error   { return plain(c, args, snapshot.Resume) }
@@ -73,29 +65,7 @@ func status(c *cli, args []string) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)
 	}
-	v := func(t string) string { return consent.Visible(t, false) }
-	fmt.Fprintf(c.out, "%s: %s\n", v(s.Machine), v(s.Line))
-	if s.Hub.Paired {
-		fmt.Fprintln(c.out, pairedWords(v(s.Hub.Name), v(s.Hub.Address)))
-		if s.Hub.SignIn != "" {
-			fmt.Fprintln(c.out, "Sign-in:", v(s.Hub.SignIn))
-		}
-		if s.Hub.Proxy != "" {
-			fmt.Fprintln(c.out, "Through the proxy", v(s.Hub.Proxy))
-		}
-	}
-	if words := signInWords(s.Connect.SignIn); words != "" {
-		fmt.Fprintln(c.out, words)
-	}
-	if s.Problem != "" {
-		fmt.Fprintln(c.out, v(s.Problem))
-	}
-	for _, w := range s.Warnings {
-		fmt.Fprintln(c.out, "!", v(w))
-	}
-	for _, e := range s.Sessions {
-		fmt.Fprintf(c.out, "%s · %s · %s · until %s · %d running\n", v(e.Principal), v(e.Folder), e.Mode, e.Until.Local().Format(time.TimeOnly), e.Running)
-	}
+	control.WriteStatus(c.out, *s, time.Now())
 	if s.Waiting == 0 {
 		return nil
 	}

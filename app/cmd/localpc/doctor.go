@@ -70,7 +70,7 @@ func running(c *cli) []check {
 	if !s.Hub.Paired {
 		return append(list, check{"hub", false, "not paired; localpc pair says how"})
 	}
-	hub := check{"hub", s.Hub.Online, pairedWords(v(s.Hub.Name), v(s.Hub.Address))}
+	hub := check{"hub", s.Hub.Online, control.PairedWords(s.Hub)}
 	if s.Problem != "" {
 		hub.Say += ": " + v(s.Problem)
 	}

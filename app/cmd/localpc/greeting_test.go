@@ -7,16 +7,6 @@ import (
 	"testing"
 )
 
-// A hub that is not there has no address to show.
-func TestPairedWords(t *testing.T) {
-	if got := pairedWords("This computer only", ""); got != "Paired with This computer only" {
-		t.Error(got)
-	}
-	if got := pairedWords("Home", "https://hub.example"); got != "Paired with Home (https://hub.example)" {
-		t.Error(got)
-	}
-}
-
 // What the terminal says at the start can be typed as it stands, and nobody is
 // told to pair what is paired.
 func TestGreeting(t *testing.T) {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"localpc/app/control"
 	"localpc/app/settings"
 	"localpc/app/snapshot"
-	"localpc/consent"
 )
 
 // pairFlags are those of pair.
@@ -103,31 +103,22 @@ func pair(c *cli, args []string) error {
 				continue // the answer to the pairing says why
 			}
 			if words := signInWords(resp.Snapshot.Connect.SignIn); words != "" && words != said {
-				fmt.Fprintln(c.out, words)
+				fmt.Fprint(c.out, words)
 				said = words
 			}
 		}
 	}
 }
 
-// signInWords say what the person has to do now; "" for nothing.
+// signInWords say what the person has to do now; "" for nothing new.
 func signInWords(s *snapshot.SigningIn) string {
-	if s == nil {
+	if s == nil || s.Stage == snapshot.SignInStarting {
 		return ""
 	}
-	v := func(t string) string { return consent.Visible(t, false) }
-	until := s.Until.Local().Format("15:04")
-	switch s.Stage {
-	case snapshot.SignInBrowser:
-		words := "Agree in your browser. If no page has opened, open this one on this computer:\n  " + v(s.URL)
-		if s.Match != "" {
-			words += "\nThe page must show the code " + v(s.Match) + "."
-		}
-		return words + "\nWaiting until " + until + "; Ctrl+C cancels."
-	case snapshot.SignInCode:
-		return "On any device, open this page:\n  " + v(s.URL) + "\nand type this code:\n  " + v(s.UserCode) + "\nWaiting until " + until + "; Ctrl+C cancels."
-	case snapshot.SignInFinishing:
-		return "Agreed. Signing in…"
+	var b strings.Builder
+	control.WriteSignIn(&b, *s, time.Time{})
+	if s.Stage != snapshot.SignInFinishing {
+		fmt.Fprintf(&b, "Waiting until %s; Ctrl+C cancels.\n", s.Until.Local().Format("15:04"))
 	}
-	return ""
+	return b.String()
 }

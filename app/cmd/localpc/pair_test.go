@@ -119,13 +119,13 @@ func TestPairSaysWhatToDo(t *testing.T) {
 	p.shows(func(s *snapshot.Snapshot) {
 		s.Connect.SignIn = &snapshot.SigningIn{Stage: snapshot.SignInBrowser, URL: "https://hub.example/oauth?x=\x1b[2J", Match: "0427", Until: until}
 	})
-	out.until(t, "Agree in your browser", "https://hub.example/oauth?x=", "must show the code 0427", "Waiting until "+until.Local().Format("15:04"), "Ctrl+C cancels")
+	out.until(t, "Open this page in a browser", "https://hub.example/oauth?x=", "Check that it shows  0427", "Waiting until "+until.Local().Format("15:04"), "Ctrl+C cancels")
 	p.shows(func(s *snapshot.Snapshot) {
 		s.Connect.SignIn = &snapshot.SigningIn{Stage: snapshot.SignInCode, URL: "https://hub.example/pair", UserCode: "BCDF-GHJK", Until: until}
 	})
-	out.until(t, "On any device, open this page", "https://hub.example/pair", "BCDF-GHJK")
+	out.until(t, "Open this page on any device", "https://hub.example/pair", "BCDF-GHJK")
 	p.shows(func(s *snapshot.Snapshot) { s.Connect.SignIn = &snapshot.SigningIn{Stage: snapshot.SignInFinishing} })
-	out.until(t, "Agreed.")
+	out.until(t, "You have agreed.")
 	p.answer <- nil
 	if err := <-done; err != nil {
 		t.Error(err)

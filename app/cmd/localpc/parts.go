@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -33,8 +34,10 @@ type parts struct {
 	desktop *desklink.Host // nil without a display
 	hub     *embedded
 	log     *slog.Logger
-	tell    func(title, body string) // a notification; nil without a display
-	closers []func()
+	// terminal asks where there is no display; nil before begin.
+	terminal atomic.Pointer[control.Terminal]
+	tell     func(title, body string) // a notification; nil without a display
+	closers  []func()
 }
 
 func (p *parts) close() {
@@ -122,7 +125,12 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 			p.show(snapshot.WindowMain)
 		}
 	}})
-	h.Publish = p.tray.Update
+	h.Publish = func(s snapshot.Snapshot) {
+		p.tray.Update(s)
+		if t := p.terminal.Load(); t != nil {
+			t.SignIn(s.Connect.SignIn)
+		}
+	}
 	if !hasDisplay() {
 		return h
 	}
@@ -185,6 +193,7 @@ func (p *parts) begin(c *cli) {
 		t := control.NewTerminal(c.out, p.machine.Asks().Shown, p.machine.Asks().Answer)
 		p.closers = append(p.closers, t.Close)
 		p.machine.Asks().Add(t)
+		p.terminal.Store(t)
 		go t.Read(os.Stdin) // ends with the process: a read of a terminal can't be ended
 	}
 }
