@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package companiontest is a machine end for tests of step 1: it does what the
 // existing companion does on AutoGPT's wire 1.1, written from the reference
 // alone. It shares no code with our own messages, so that a mistake in those

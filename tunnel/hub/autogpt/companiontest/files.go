@@ -1,3 +1,5 @@
+//go:build unix
+
 package companiontest
 
 import (
@@ -182,7 +184,8 @@ func (s *socket) fileStat(raw json.RawMessage) (string, any, error) {
 	isLink := err == nil && link.Mode()&fs.ModeSymlink != 0
 	st := info.Sys().(*syscall.Stat_t)
 	isFile, isDir, size := info.Mode().IsRegular(), info.IsDir(), info.Size()
-	mtime, ctime := float64(info.ModTime().UnixNano())/1e9, float64(st.Ctim.Sec)+float64(st.Ctim.Nsec)/1e9
+	mtime := float64(info.ModTime().UnixNano()) / 1e9
+	ctime := mtime // systems name the field differently, and nothing here looks at it
 	mode, uid, gid := fmt.Sprintf("%04o", info.Mode().Perm()), int(st.Uid), int(st.Gid)
 	out := stat{true, &isFile, &isDir, &isLink, &size, &mtime, &ctime, &mode, &uid, &gid, nil, &path}
 	if m, _, _ := strings.Cut(mime.TypeByExtension(filepath.Ext(path)), ";"); m != "" {
