@@ -71,7 +71,7 @@ type Hub struct {
 
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // connections of machines
+	wg     sync.WaitGroup // connections of machines, and work on them
 
 	enrolling sync.Mutex // epochs and machines rise in the same order
 
@@ -172,8 +172,8 @@ func (h *Hub) Server() *http.Server {
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
+	h.cancel() // nothing is spawned after this
 	h.mu.Unlock()
-	h.cancel()
 	h.wg.Wait()
 	h.e2b.Close()
 	h.chats.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"localpc/tunnel/hub/store"
@@ -82,10 +83,30 @@ func (h *Hub) recheck(ctx context.Context, c computer) {
 	}
 }
 
-// recheckAll does so for every computer: another process changed something.
+// checkers is how many computers are looked at together: one that hangs holds
+// up whoever writes to it.
+const checkers = 64
+
+// recheckAll does so for every computer, without waiting: another process
+// changed something.
 func (h *Hub) recheckAll() {
-	for _, c := range h.connected() {
-		h.recheck(h.ctx, c)
+	list := h.connected()
+	var next atomic.Int64
+	for range min(checkers, len(list)) {
+		h.spawn(func() {
+			for i := next.Add(1) - 1; i < int64(len(list)) && h.ctx.Err() == nil; i = next.Add(1) - 1 {
+				h.recheck(h.ctx, list[i])
+			}
+		})
+	}
+}
+
+// spawn runs work that Close waits for, unless the hub is closed.
+func (h *Hub) spawn(work func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() == nil {
+		h.wg.Go(work)
 	}
 }
 
