@@ -373,9 +373,9 @@ func (c *companion) reconcile(ctx context.Context) {
 	}
 }
 
-// plain codes are those that both wires have.
+// plainCodes are those that both wires have.
 var plainCodes = []wire.Code{wire.CodePathOutside, wire.CodePathChars, wire.CodePathNotFound, wire.CodePathExists, wire.CodePathNotEmpty,
-	wire.CodeTooLarge, wire.CodeShellMissing, wire.CodeOverloaded, wire.CodeNotSupported, wire.CodePending, wire.CodeInternal}
+	wire.CodeTooLarge, wire.CodeShellMissing, wire.CodeOverloaded, wire.CodeNotSupported, wire.CodeInternal}
 
 // fromMachine gives an error of the 1.1 face the shape that the other faces
 // know.
@@ -398,6 +398,8 @@ func fromMachine(err error) *wire.Error {
 	switch d.Code {
 	case msg.CodePathReserved:
 		return wire.Errorf(wire.CodePathChars, "%s", said)
+	case msg.CodePending: // somebody is still being asked there, and the same runs later
+		return wire.Errorf(wire.CodeExpired, "%s", said)
 	case msg.CodeNotGranted:
 		return wire.Errorf(wire.CodeNotSupported, "The computer does not offer this: it is switched off in its program there (%s).", said)
 	case msg.CodeGrantInvalid, msg.CodeNotAttached, msg.CodeRevision:
