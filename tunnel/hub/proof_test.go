@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -308,4 +309,65 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// counts is a meter that remembers.
+type counts struct {
+	mu       sync.Mutex
+	requests map[string]int
+	closes   map[int]int
+	signIns  int
+	reused   int
+}
+
+func (c *counts) Request(kind, outcome string, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests[kind+" "+outcome]++
+}
+func (c *counts) Closed(code int) { c.mu.Lock(); defer c.mu.Unlock(); c.closes[code]++ }
+func (c *counts) SignIn()         { c.mu.Lock(); defer c.mu.Unlock(); c.signIns++ }
+func (c *counts) Reused()         { c.mu.Lock(); defer c.mu.Unlock(); c.reused++ }
+
+func TestMeter(t *testing.T) {
+	t.Parallel()
+	c := &counts{requests: map[string]int{}, closes: map[int]int{}}
+	b := newSignInBench(t, func(o *hub.Options) { o.Meter = c })
+	mine := b.signIn(t, store.OwnerID, "m1", scopes)
+	r := b.join(t, mine.Access, hello("m1"))
+	b.works(t, r, "m1")
+	for code, want := range map[wire.Code]string{wire.CodeDenied: "denied", "SOMETHING_OF_ITS_OWN": "other"} {
+		s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(wire.TypeError, r.until(wire.TypeFileStat).ID, &wire.ErrorPayload{Code: code, Message: "No."})
+		if _, err := s.Recv(); wire.CodeOf(err) != code {
+			t.Errorf("%v", err)
+		}
+		s.Close()
+		if n := c.requests["file_stat "+want]; n != 1 {
+			t.Errorf("%s is counted %d times", want, n)
+		}
+	}
+	s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	_, _ = b.Do(t.Context(), on("m5"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
+	b.refresh(t, mine.Refresh)
+	var again tokens
+	b.post(t, "/oauth/token", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {mine.Refresh}}, &again)
+	r.closed(wire.CloseRevoked)
+	eventually(t, "the close is counted", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.closes[wire.CloseRevoked] == 1
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.signIns != 1 || c.reused != 1 || c.requests["file_stat ok"] != 1 || c.requests["file_stat cancelled"] != 1 || c.requests["file_stat machine_not_connected"] != 1 {
+		t.Errorf("counted: %+v", c)
+	}
 }

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -110,5 +112,42 @@ func TestAComputerChangesHands(t *testing.T) {
 	}
 	if list, err := s.Machines(ctx, ann); err != nil || len(list) != 0 {
 		t.Errorf("Ann still sees %+v, %v", list, err)
+	}
+}
+
+// Data from before there were people is the owner's.
+func TestDataFromBefore(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	if err := prepare(dir); err != nil {
+		t.Fatal(err)
+	}
+	secret := newSecret(KeyPrefix, 20)
+	err := withFile(ctx, filepath.Join(dir, dbName), func(db *sql.DB) error {
+		p, err := migrator(db)
+		if err != nil {
+			return err
+		}
+		if _, err := p.UpTo(ctx, 1); err != nil {
+			return err
+		}
+		_, err = db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES ('k1', 'owner', 'key', ?1, 'e2b_', 'Old', 1);
+			INSERT INTO machines (id, user_id, name, created) VALUES ('m1', 'owner', 'PC', 1);
+			INSERT INTO sandboxes (id, machine, principal, template, metadata, folder, mode, started, ends_at) VALUES ('i1', 'm1', 'k1', 'base', '{}', '/p', 'work', 1, ?2)`,
+			hash(secret), ms(time.Now().Add(time.Hour)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	if k, err := s.FindKey(ctx, secret); err != nil || k.User != OwnerID {
+		t.Errorf("the key: %+v, %v", k, err)
+	}
+	if list, err := s.Machines(ctx, OwnerID); err != nil || len(list) != 1 {
+		t.Errorf("the computers: %+v, %v", list, err)
+	}
+	if b, err := s.Sandbox(ctx, "i1"); err != nil || b.User != OwnerID || b.Ended {
+		t.Errorf("the sandbox: %+v, %v", b, err)
 	}
 }
