@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +107,7 @@ func (b *companions) Joined(ctx context.Context, m *autogpt.Machine) error {
 	}
 	h.enrolling.Lock()
 	defer h.enrolling.Unlock()
-	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.ID, User: m.User, Name: name, Platform: m.Hello.Platform, Arch: arch, Software: "autogpt/" + m.Hello.ShimVersion})
+	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.ID, User: m.User, Name: name, Platform: m.Hello.Platform, Arch: arch, Software: store.CompanionSoftware + m.Hello.ShimVersion})
 	if err != nil {
 		return err
 	}
@@ -243,9 +244,9 @@ func (c *companion) open(ctx context.Context, o wire.SessionOpen) (*wire.Session
 func (c *companion) noFolder(ctx context.Context) error {
 	where := "the hub's page, under Machines"
 	if address, err := c.h.store.Address(ctx); err == nil && address != "" {
-		where += ": " + address + "/"
+		where = address + "/machines/" + url.PathEscape(c.m.ID) + "/folder"
 	}
-	return wire.Errorf(wire.CodeUndelivered, "No folder is set yet for the computer %s, so no program can work there. Its person sets one on %s", c.m.Hello.DisplayName, where)
+	return wire.Errorf(wire.CodeUndelivered, "No folder is set yet for the computer %s, so no program can work there. Its person sets one at %s", c.m.Hello.DisplayName, where)
 }
 
 func (c *companion) bind(ctx context.Context, o wire.SessionOpen, folder string) (string, error) {

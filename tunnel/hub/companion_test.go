@@ -161,7 +161,7 @@ func TestCompanionNeedsAFolder(t *testing.T) {
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
-	if resp.StatusCode != http.StatusPreconditionFailed || !strings.Contains(string(body), "No folder is set yet for the computer Workshop") || !strings.Contains(string(body), "http://127.0.0.1/") {
+	if resp.StatusCode != http.StatusPreconditionFailed || !strings.Contains(string(body), "No folder is set yet for the computer Workshop") || !strings.Contains(string(body), "http://127.0.0.1/machines/"+workshop+"/folder") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	for name, folder := range map[string]string{"is not there": filepath.Join(s.home, "nothing"), "is elsewhere": "/etc"} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Binding is a chat that is bound to a folder of a computer of AutoGPT's wire
@@ -20,6 +21,14 @@ type Binding struct {
 	Grant       string
 	Env         map[string]string // for every command
 }
+
+// CompanionSoftware begins the name of what runs on a computer that speaks
+// AutoGPT's wire.
+const CompanionSoftware = "autogpt/"
+
+// Companion tells whether a machine speaks AutoGPT's wire: its folder for
+// programs is set on the hub.
+func (m Machine) Companion() bool { return strings.HasPrefix(m.Software, CompanionSoftware) }
 
 // SetBinding keeps a binding in the place of an earlier one of its session.
 func (s *Store) SetBinding(ctx context.Context, b Binding) error {

@@ -14,6 +14,7 @@ type machine struct {
 	store.Machine
 	System       string
 	Capabilities []string
+	Folder       string // for programs, of a companion's computer
 }
 
 type machinesData struct {
@@ -34,6 +35,12 @@ func (f *Face) showMachines(w http.ResponseWriter, r *http.Request, u *store.Use
 		if m.Online && m.Paired {
 			for _, c := range f.o.Hub.Capabilities(m.ID) {
 				v.Capabilities = append(v.Capabilities, capability(c))
+			}
+		}
+		if m.Companion() {
+			if v.Folder, err = f.o.Store.Folder(r.Context(), u.ID, m.ID); err != nil {
+				f.failed(w, r, err)
+				return
 			}
 		}
 		d.Machines = append(d.Machines, v)

@@ -18,6 +18,7 @@ import (
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/hub/web"
+	"localpc/tunnel/wire"
 )
 
 const password = "a quiet harbour at noon"
@@ -42,6 +43,13 @@ func (s *site) Capabilities(machine string) []string {
 		return []string{"files", "shell", "computer", "hardware", "llm"}
 	}
 	return nil
+}
+
+func (s *site) SetFolder(ctx context.Context, user, machine, folder string) error {
+	if folder == "/nowhere" {
+		return wire.Errorf(wire.CodePathNotFound, "The computer does not offer the folder /nowhere.")
+	}
+	return s.store.SetFolder(ctx, user, machine, folder)
 }
 
 func (s *site) Recheck() {

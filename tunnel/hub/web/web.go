@@ -49,6 +49,9 @@ type Hub interface {
 	// Capabilities are what may be asked of a computer, as it said when it
 	// connected; nil when it is not connected.
 	Capabilities(machine string) []string
+	// SetFolder sets the folder that programs get on a user's computer that
+	// speaks AutoGPT's wire. A *wire.Error says in words why it can't be that.
+	SetFolder(ctx context.Context, user, machine, folder string) error
 	// Recheck looks at every connection again, and ends those whose token,
 	// sign-in, key or person is gone.
 	Recheck()
@@ -153,6 +156,8 @@ func (f *Face) routes() http.Handler {
 		inner.HandleFunc("POST "+path, f.claim)
 	}
 	inner.HandleFunc("GET /{$}", f.member(f.showMachines))
+	inner.HandleFunc("GET /machines/{id}/folder", f.member(f.showFolder))
+	inner.HandleFunc("POST /machines/{id}/folder", f.member(f.setFolder))
 	inner.HandleFunc("GET /machines/{id}/disconnect", f.member(f.showDisconnect))
 	inner.HandleFunc("POST /machines/{id}/disconnect", f.member(f.disconnect))
 	inner.HandleFunc("GET /machines/{id}/remove", f.member(f.showForget))
