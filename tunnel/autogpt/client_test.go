@@ -122,7 +122,11 @@ func TestHelloAckChecks(t *testing.T) {
 
 func TestNoHelloAck(t *testing.T) {
 	for name, answer := range map[string]func(p *peer){
-		"silence":          func(*peer) {},
+		"silence": func(*peer) {},
+		"a late answer": func(p *peer) {
+			time.Sleep(600 * time.Millisecond)
+			_ = p.ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"HELLO_ACK","id":"`+p.hello.ID+`","ts":1,"payload":{"connection_id":"c","granted_capabilities":["directory_browse"]}}`))
+		},
 		"another frame":    func(p *peer) { p.send("PING", "x", object{}) },
 		"garbage":          func(p *peer) { _ = p.ws.WriteMessage(websocket.TextMessage, []byte("hello")) },
 		"closed with 4408": func(p *peer) { p.close(4408) },
@@ -131,9 +135,10 @@ func TestNoHelloAck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
-			m := runMachine(t, h, func(o *Options) { o.Timings.Hello = 50 * time.Millisecond })
+			m := runMachine(t, h, func(o *Options) { o.Timings.Hello = 500 * time.Millisecond })
 			p := take(t, h.control, "control connection")
-			if _, err := p.read(); err != nil {
+			var err error
+			if p.hello, err = p.read(); err != nil {
 				t.Fatal(err)
 			}
 			answer(p)

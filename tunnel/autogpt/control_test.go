@@ -2,8 +2,10 @@ package autogpt
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -296,4 +298,40 @@ func TestOddFrames(t *testing.T) {
 	// A request that can be answered is.
 	data.fails("FILE_READ", object{"path": 7}, msg.CodeInternal)
 	control.fails("DIRECTORY_LIST_REQUEST", object{"cursor": "c"}, msg.CodeInternal)
+}
+
+// A relay that sends garbage ends nothing either, and is not answered with
+// anything that a strict hub would drop the connection for.
+func TestGarbage(t *testing.T) {
+	h := newHub(t)
+	_, control, data := working(t, h, nil)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	frames := []string{`{"type":"FILE_READ","id":"%s","ts":1,"payload":{"path":"/a","length":5}}`, `{"type":"EXECUTE_COMMAND","id":"%s","ts":1,"payload":{"command":"ls","env":{"A":"b"}}}`,
+		`{"type":"DIRECTORY_LIST_REQUEST","id":"%s","ts":1,"payload":{}}`, `{"type":"INPUT_ACTION","id":"%s","ts":1,"payload":{"action":"drag","path":[[1,2],[3,4]]}}`}
+	for i := range 400 {
+		id := fmt.Sprint("g", i)
+		frame := []byte(fmt.Sprintf(frames[rnd.IntN(len(frames))], id))
+		for range 1 + rnd.IntN(3) {
+			frame[rnd.IntN(len(frame))] = byte(rnd.IntN(256))
+		}
+		frame = frame[:len(frame)-rnd.IntN(2)*rnd.IntN(len(frame))]
+		for _, p := range []*peer{control, data} {
+			// What is still a request has an answer; its id may have changed.
+			var f struct {
+				Type msg.Type `json:"type"`
+				ID   string   `json:"id"`
+			}
+			if json.Unmarshal(frame, &f) == nil && msg.IsRequest(f.Type) && f.ID != "" {
+				p.waiting[f.ID] = string(f.Type)
+			}
+			if err := p.ws.WriteMessage(1+rnd.IntN(2), frame); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, p := range []*peer{control, data} {
+		p.ask("PING", "last", object{})
+		for p.next().ID != "last" {
+		}
+	}
 }

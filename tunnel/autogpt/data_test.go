@@ -672,10 +672,3 @@ func FuzzGlob(f *testing.F) {
 		}
 	})
 }
-
-func TestSystem(t *testing.T) {
-	platform, arch, ok := System()
-	if err := (&msg.Hello{Protocol: "1.1", MachineID: "m", Platform: platform, Arch: arch}).Validate(); (err == nil) != ok {
-		t.Errorf("%s, %s, %v: %v", platform, arch, ok, err)
-	}
-}

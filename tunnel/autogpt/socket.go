@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -263,6 +264,20 @@ func (s *socket) read(ctx context.Context) error {
 	}
 }
 
+// safe leaves out of a name what a hub would refuse it for.
+func safe(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if !msg.SafeText(string(r)) {
+			return -1
+		}
+		return r
+	}, name)
+	if r := []rune(name); len(r) > 128 {
+		name = string(r[:128])
+	}
+	return name
+}
+
 func clip(s string) string {
 	if len(s) > 40 {
 		return s[:40]
@@ -399,7 +414,7 @@ func (s *socket) renew(ctx context.Context) {
 		case <-time.After(s.c.o.Timings.Status):
 		}
 	}
-	for !s.c.quiet() {
+	for quiet := false; !quiet; quiet = s.c.quiet() {
 		select {
 		case <-ctx.Done():
 			return
