@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"localpc/tunnel"
 	"localpc/tunnel/wire"
@@ -667,7 +668,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add("[!a-\\]*?", "abc")
 	f.Fuzz(func(t *testing.T, glob, name string) {
 		_ = globPattern(glob).MatchString(name)
-		if !strings.ContainsAny(glob, "*?[") && !globPattern(glob).MatchString(glob) {
+		if utf8.ValidString(glob) && !strings.ContainsAny(glob, "*?[") && !globPattern(glob).MatchString(glob) {
 			t.Errorf("%q does not match itself", glob)
 		}
 	})

@@ -75,6 +75,7 @@ func (p place) cwd(name string) (string, error) {
 // globPattern makes an expression of a shell pattern on a base name: *, ?,
 // [..] and [!..], without an escape character.
 func globPattern(glob string) *regexp.Regexp {
+	glob = strings.ToValidUTF8(glob, "\ufffd")
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
 	for i := 0; i < len(glob); {
