@@ -1,8 +1,11 @@
 package login
 
 import (
+	"errors"
 	"fmt"
 	"os"
+
+	"github.com/godbus/dbus/v5"
 )
 
 // noBus tells that this process belongs to no session bus, so that there is no
@@ -19,4 +22,10 @@ func noBus() bool {
 		}
 	}
 	return true
+}
+
+// unprovided tells that the bus knows of no keychain, running or to be started.
+func unprovided(err error) bool {
+	var e dbus.Error
+	return errors.As(err, &e) && e.Name == "org.freedesktop.DBus.Error.ServiceUnknown"
 }

@@ -13,3 +13,9 @@ func Listen(port string) (net.Listener, error) {
 	}
 	return listen(n, n)
 }
+
+// UsualWorkFactor is that of vaults outside of tests.
+var UsualWorkFactor = workFactor
+
+// QuickVaults makes the way from the passphrase short.
+func QuickVaults() { workFactor = 4 }

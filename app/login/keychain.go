@@ -1,13 +1,11 @@
 // Package login signs this machine in at a hub, with the person's browser or
-// with a code, and keeps what proves it, in the operating system's keychain:
-// the tokens, renewed ahead of their end, and the key that signs the record. It
+// with a code, and keeps what proves it, in the operating system's keychain or,
+// where the person chose so, in an encrypted file: the tokens, renewed ahead of their end, and the key that signs the record. It
 // serves step 2 (the tunnel's token) and steps 4 and 6 (signatures).
 package login
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -21,8 +19,12 @@ const Service = "localpc"
 // ErrMissing means that the keychain works and has no such item.
 var ErrMissing = errors.New("not in the keychain")
 
-// ErrNoKeychain means that the keychain is absent, locked, or does not answer.
+// ErrNoKeychain means that the keychain, or the file in its place, can't be used
+// now: it is absent, locked, or does not answer.
 var ErrNoKeychain = errors.New("the keychain is not available")
+
+// ErrAbsent means that there is no keychain at all, so that it holds nothing.
+var ErrAbsent = errors.New("there is none")
 
 // Keychain reads and writes items of one machine. Every call is bounded: a
 // locked keychain may show its own prompt and block until it is answered
@@ -66,7 +68,7 @@ var one = make(chan struct{}, 1)
 // keychain's prompt is answered or the program ends; nothing can end it before.
 func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)) (string, error) {
 	if noBus() {
-		return "", fmt.Errorf("%w: there is no session bus", ErrNoKeychain)
+		return "", fmt.Errorf("%w: %w: no session bus", ErrNoKeychain, ErrAbsent)
 	}
 	if limit == 0 {
 		limit = 10 * time.Second
@@ -95,6 +97,8 @@ func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)
 			return r.s, nil
 		case errors.Is(r.err, keyring.ErrNotFound):
 			return "", ErrMissing
+		case unprovided(r.err):
+			return "", fmt.Errorf("%w: %w: %w", ErrNoKeychain, ErrAbsent, r.err)
 		default:
 			return "", fmt.Errorf("%w: %w", ErrNoKeychain, r.err)
 		}
@@ -102,6 +106,9 @@ func bounded(ctx context.Context, limit time.Duration, fn func() (string, error)
 		return "", fmt.Errorf("%w: no answer within %s", ErrNoKeychain, limit)
 	}
 }
+
+// Where says in a few words where items are.
+func (k Keychain) Where() string { return "in the keychain" }
 
 // Check tells whether the keychain takes something and gives it back: nil, or
 // an error that wraps ErrNoKeychain.
@@ -112,45 +119,3 @@ func (k Keychain) Check(ctx context.Context) error {
 	}
 	return k.Delete(ctx, item)
 }
-
-// recordKey is the item of the record's signing key.
-const recordKey = "record-key"
-
-// RecordKey returns the key that signs the record. kept is false when it lives
-// in memory only; err then says why.
-func RecordKey(ctx context.Context, k Keychain) (key ed25519.PrivateKey, kept bool, err error) {
-	s, err := k.Get(ctx, recordKey)
-	if err == nil {
-		seed, derr := base64.StdEncoding.DecodeString(s)
-		if derr == nil && len(seed) == ed25519.SeedSize {
-			return ed25519.NewKeyFromSeed(seed), true, nil
-		}
-		err = ErrMissing // unreadable: begin a new epoch
-	}
-	_, key, gerr := ed25519.GenerateKey(nil)
-	if gerr != nil {
-		return nil, false, gerr
-	}
-	if errors.Is(err, ErrMissing) {
-		err = k.Set(ctx, recordKey, base64.StdEncoding.EncodeToString(key.Seed()))
-	}
-	return key, err == nil, err
-}
-
-// ReadRecordKey returns the public key of the record's newest epoch as the
-// keychain has it, for verify.
-func ReadRecordKey(ctx context.Context, k Keychain) (ed25519.PublicKey, error) {
-	s, err := k.Get(ctx, recordKey)
-	if err != nil {
-		return nil, err
-	}
-	seed, err := base64.StdEncoding.DecodeString(s)
-	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, ErrMissing
-	}
-	return ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey), nil
-}
-
-// TokenItem is the item that holds the token for a hub: "this", or its
-// address.
-func TokenItem(hub string) string { return "hub-token " + hub }

@@ -20,7 +20,12 @@ import (
 	"localpc/app/login"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv("VAULT_TO_WRITE"); path != "" {
+		writeUntilKilled(path)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -147,9 +152,9 @@ func TestRecordKeyStays(t *testing.T) {
 	}
 }
 
-// noKeychain checks that every call says so within limit, and that the record
+// noKeeper checks that every call says so within limit, and that the record
 // is still signed, with a key in memory.
-func noKeychain(t *testing.T, k login.Keychain, limit time.Duration) {
+func noKeeper(t *testing.T, k login.Keeper, limit time.Duration) {
 	t.Helper()
 	ctx := context.Background()
 	for name, call := range map[string]func() error{
@@ -188,18 +193,38 @@ func TestNoBus(t *testing.T) {
 		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
 		t.Setenv("XDG_RUNTIME_DIR", bin)
 		must(t, os.WriteFile(filepath.Join(bin, "bus"), nil, 0o600))
-		noKeychain(t, login.Keychain{Machine: "m1"}, time.Second)
+		noKeeper(t, login.Keychain{Machine: "m1"}, time.Second)
 		if _, err := os.Stat(ran); err == nil {
 			t.Error("a session bus was started")
 		}
 	})
 	t.Run("one that is gone", func(t *testing.T) {
 		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "bus"))
-		noKeychain(t, login.Keychain{Machine: "m1"}, time.Second)
+		noKeeper(t, login.Keychain{Machine: "m1"}, time.Second)
 	})
 	t.Run("a bus without a keyring", func(t *testing.T) {
 		startBus(t)
-		noKeychain(t, login.Keychain{Machine: "m1"}, 2*time.Second)
+		noKeeper(t, login.Keychain{Machine: "m1"}, 2*time.Second)
+	})
+}
+
+// Nothing can be in a keychain that is not there; in one that does not answer
+// it can.
+func TestAbsentKeychain(t *testing.T) {
+	k := login.Keychain{Machine: "m1", Timeout: 300 * time.Millisecond}
+	t.Run("a bus without a keyring", func(t *testing.T) {
+		startBus(t)
+		if _, err := k.Get(t.Context(), "x"); !errors.Is(err, login.ErrAbsent) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a keyring that does not answer", func(t *testing.T) {
+		daemon := startKeyring(t, startBus(t))
+		must(t, daemon.Process.Signal(syscall.SIGSTOP))
+		if _, err := k.Get(t.Context(), "x"); !errors.Is(err, login.ErrNoKeychain) || errors.Is(err, login.ErrAbsent) {
+			t.Errorf("%v", err)
+		}
+		must(t, daemon.Process.Signal(syscall.SIGCONT))
 	})
 }
 
@@ -214,7 +239,7 @@ func TestLockedKeyring(t *testing.T) {
 	var prompt dbus.ObjectPath
 	must(t, bus.Object("org.freedesktop.secrets", "/org/freedesktop/secrets").Call("org.freedesktop.Secret.Service.Lock", 0,
 		[]dbus.ObjectPath{"/org/freedesktop/secrets/aliases/default"}).Store(&done, &prompt))
-	noKeychain(t, k, 5*time.Second)
+	noKeeper(t, k, 5*time.Second)
 }
 
 // A keyring that does not answer, as one whose prompt nobody sees.
@@ -223,7 +248,7 @@ func TestSilentKeyring(t *testing.T) {
 	k := login.Keychain{Machine: "m1", Timeout: 300 * time.Millisecond}
 	must(t, k.Set(t.Context(), "x", "secret"))
 	must(t, daemon.Process.Signal(syscall.SIGSTOP))
-	noKeychain(t, k, 2*time.Second)
+	noKeeper(t, k, 2*time.Second)
 	must(t, daemon.Process.Signal(syscall.SIGCONT))
 	k.Timeout = 5 * time.Second
 	must(t, k.Set(t.Context(), "z", "works again"))

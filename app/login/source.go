@@ -20,7 +20,7 @@ const refreshLimit = 15 * time.Second
 
 // SourceOptions build a Source. Keychain, Item and HTTP are needed.
 type SourceOptions struct {
-	Keychain Keychain
+	Keychain Keeper
 	Item     string // of the keychain
 	HTTP     *http.Client
 	Now      func() time.Time // nil: time.Now
@@ -259,12 +259,12 @@ func (s *Source) exchange(ctx context.Context, t Tokens) (_ Tokens, sent bool, _
 }
 
 // Save keeps a new sign-in in the keychain, in the place of an earlier one.
-func Save(ctx context.Context, k Keychain, item string, t Tokens) error {
+func Save(ctx context.Context, k Keeper, item string, t Tokens) error {
 	return k.Set(ctx, item, t.item())
 }
 
 // Load reads a sign-in; ErrMissing where there is none.
-func Load(ctx context.Context, k Keychain, item string) (Tokens, error) {
+func Load(ctx context.Context, k Keeper, item string) (Tokens, error) {
 	s, err := k.Get(ctx, item)
 	if err != nil {
 		return Tokens{}, err
