@@ -15,7 +15,7 @@ import (
 // any hub has.
 func (l *link) autoGPT(o tunnel.Options) (*autogpt.Client, error) {
 	return autogpt.New(autogpt.Options{URL: o.URL, HubName: "AutoGPT", Token: o.Token, Rejected: o.Rejected, Fresh: o.Fresh, Network: o.Network, Log: o.Log,
-		Hello: l.helloAutoGPT, Folders: l.m.chats, Handler: l.m.chats.Handler, OnState: o.OnState, OnStopped: l.m.chats.Stopped})
+		Hello: l.helloAutoGPT, Folders: l.m.chats, Handler: l.m.chats.Handler, OnState: o.OnState, OnStopped: l.m.chats.Stopped, RecordBytes: l.m.o.Store.Size})
 }
 
 // helloAutoGPT says what this machine is, in that protocol's words.

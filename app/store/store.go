@@ -126,6 +126,15 @@ func touch(file string) error {
 	return f.Close()
 }
 
+// Size is how many bytes the database has on the disk, 0 when that is not known.
+func (s *Store) Size() int64 {
+	fi, err := os.Stat(filepath.Join(s.dir, "machine.db"))
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 

@@ -446,3 +446,16 @@ func TestOpenAtOnce(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+func TestSize(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Size(); n < 4096 {
+		t.Errorf("a database has %d bytes", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -123,8 +123,8 @@ var (
 	errNoPath   = errors.New("the hub has no local machines at this address")
 )
 
-// steady is how long a connection must have lasted for a token to count as
-// accepted.
+// steady is how long a connection must have lasted for what failed before it to
+// be forgotten, and for a token to count as accepted.
 const steady = 30 * time.Second
 
 // Client is the machine's end. Make it with New, run it with Run, once.
@@ -226,7 +226,9 @@ func (c *Client) keep(ctx context.Context, address string, ch *channel, onState 
 			return context.Cause(ctx)
 		}
 		if time.Since(began) > steady {
-			refused = false
+			// It was a good connection, however it ended. The companion counts on
+			// then, and comes back ever later.
+			failures, refused = 0, false
 		}
 		if errors.Is(err, errRenewed) {
 			continue
