@@ -124,7 +124,7 @@ func TestOwnHubByCode(t *testing.T) {
 	if wrong == code {
 		wrong = strings.Repeat("B", 4) + "-" + strings.Repeat("C", 4)
 	}
-	hub.open("/pair").fill("Code", wrong).click("Go on").sees("Code")
+	hub.open("/pair").fill("Code", wrong).click("Go on").sees("No computer shows that code")
 	if p.status().Hub.Paired {
 		t.Fatal("a wrong code has paired the computer")
 	}
