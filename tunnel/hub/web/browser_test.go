@@ -228,7 +228,7 @@ func (b *tab) seesNot(words ...string) *tab {
 }
 
 func named(name string) chromedp.Search {
-	return chromedp.Search(fmt.Sprintf(`(//button|//a)[normalize-space()=%[1]q or @aria-label=%[1]q]`, name))
+	return chromedp.Search(fmt.Sprintf(`(//button|//a)[normalize-space()="%[1]s" or @aria-label="%[1]s"]`, name))
 }
 
 // press presses the button or link with that name.
@@ -241,8 +241,13 @@ func (b *tab) press(name string) *tab {
 // click presses it and waits for the page to which it leads.
 func (b *tab) click(name string) *tab {
 	b.t.Helper()
+	return b.leads(name, func() { b.press(name) })
+}
+
+func (b *tab) leads(name string, do func()) *tab {
+	b.t.Helper()
 	b.run(chromedp.Evaluate[chromedp.Void](`document.documentElement.id = "old"`))
-	b.press(name)
+	do()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		fresh, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && document.documentElement.id !== "old"`))
 		if err == nil && fresh {
@@ -288,6 +293,12 @@ func (b *tab) key(k string) *tab {
 	b.t.Helper()
 	b.run(chromedp.KeyEvent(k))
 	return b
+}
+
+// enter presses Enter and waits for the page to which it leads.
+func (b *tab) enter() *tab {
+	b.t.Helper()
+	return b.leads("Enter", func() { b.key(kb.Enter) })
 }
 
 // focused is the name of what has the keyboard.

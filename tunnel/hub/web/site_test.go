@@ -18,7 +18,6 @@ import (
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/hub/web"
-	"localpc/tunnel/wire"
 )
 
 const password = "a quiet harbour at noon"
@@ -36,6 +35,7 @@ type site struct {
 	ahead  time.Duration // how far the pages' clock is ahead
 	checks int           // how often the hub was told to look again
 	logs   strings.Builder
+	disk   disk // of every computer that speaks AutoGPT's wire
 }
 
 func (s *site) Capabilities(machine string) []string {
@@ -43,13 +43,6 @@ func (s *site) Capabilities(machine string) []string {
 		return []string{"files", "shell", "computer", "hardware", "llm"}
 	}
 	return nil
-}
-
-func (s *site) SetFolder(ctx context.Context, user, machine, folder string) error {
-	if folder == "/nowhere" {
-		return wire.Errorf(wire.CodePathNotFound, "The computer does not offer the folder /nowhere.")
-	}
-	return s.store.SetFolder(ctx, user, machine, folder)
 }
 
 func (s *site) Recheck() {

@@ -49,9 +49,16 @@ type Hub interface {
 	// Capabilities are what may be asked of a computer, as it said when it
 	// connected; nil when it is not connected.
 	Capabilities(machine string) []string
-	// SetFolder sets the folder that programs get on a user's computer that
-	// speaks AutoGPT's wire. A *wire.Error says in words why it can't be that.
-	SetFolder(ctx context.Context, user, machine, folder string) error
+	// Browse tells what a user's computer that speaks AutoGPT's wire offers at a
+	// place. The error's code is wire.CodeOffline, CodePending (its person is
+	// being asked), CodeDenied, CodePathNotFound (it cannot use the folder),
+	// CodeSessionNotOpen (it does not know the place, or not any more),
+	// CodeOverloaded (it did not answer in time) or CodeInternal; its message is
+	// what the computer says, or "".
+	Browse(ctx context.Context, user, machine string, at Place) (Folders, error)
+	// UseFolder sets the folder of a place as the one that programs get there,
+	// and returns its path. The errors are those of Browse, or the store's.
+	UseFolder(ctx context.Context, user, machine string, at Place) (string, error)
 	// Recheck looks at every connection again, and ends those whose token,
 	// sign-in, key or person is gone.
 	Recheck()
