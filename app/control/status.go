@@ -28,6 +28,9 @@ func WriteStatus(w io.Writer, s snapshot.Snapshot, now time.Time) {
 			fmt.Fprintln(w, "Through the proxy", v(s.Hub.Proxy))
 		}
 	}
+	if s.Secrets != "" {
+		fmt.Fprintln(w, "Secrets are kept", v(s.Secrets))
+	}
 	if s.Problem != "" {
 		fmt.Fprintln(w, v(s.Problem))
 	}

@@ -5,10 +5,19 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxPassphrase bounds a file that holds one, in bytes.
 const maxPassphrase = 4096
+
+// CheckPassphrase refuses one that is too short for a new vault.
+func CheckPassphrase(passphrase string) error {
+	if utf8.RuneCountInString(passphrase) < minPassphrase {
+		return fmt.Errorf("a passphrase needs %d characters or more", minPassphrase)
+	}
+	return nil
+}
 
 // ReadPassphrase reads a passphrase from the first line of a file, which must
 // be this user's, or root's, and readable by nobody else. The error is one

@@ -77,8 +77,8 @@ func LockedVault(path string) *Vault { return &Vault{path: path} }
 // MakeVault makes an empty vault with a new file; a file that is there already
 // is refused with fs.ErrExist.
 func MakeVault(path, passphrase string) (*Vault, error) {
-	if len([]rune(passphrase)) < minPassphrase {
-		return nil, fmt.Errorf("a passphrase needs %d characters or more", minPassphrase)
+	if err := CheckPassphrase(passphrase); err != nil {
+		return nil, err
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fmt.Errorf("make %s: %w", path, fs.ErrExist)

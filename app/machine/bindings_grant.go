@@ -103,15 +103,12 @@ func fingerprintOf(path string, id capabilities.FileID) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// grantItem is the keychain's item of the secret that signs root grants.
-const grantItem = "root-grant-secret"
-
 // secretWithin bounds the keychain: the hub waits for the reply.
 const secretWithin = 3 * time.Second
 
 // secrets are what root grants are signed with. Safe for concurrent use.
 type secrets struct {
-	keychain login.Keychain
+	keychain login.Keeper
 
 	mu   sync.Mutex
 	kept []byte // from the keychain; guarded by mu
@@ -141,9 +138,9 @@ func (s *secrets) get(ctx context.Context) [][]byte {
 
 // load reads the kept secret, or makes it; nil when the keychain does neither.
 func (s *secrets) load(ctx context.Context) []byte {
-	k := s.keychain
-	k.Timeout = secretWithin
-	text, err := k.Get(ctx, grantItem)
+	ctx, cancel := context.WithTimeout(ctx, secretWithin)
+	defer cancel()
+	text, err := s.keychain.Get(ctx, login.RootGrantSecret)
 	if err == nil {
 		if secret, derr := base64.StdEncoding.DecodeString(text); derr == nil && len(secret) == sha256.Size {
 			return secret
@@ -157,7 +154,7 @@ func (s *secrets) load(ctx context.Context) []byte {
 	if secret == nil {
 		secret = newSecret()
 	}
-	if k.Set(ctx, grantItem, base64.StdEncoding.EncodeToString(secret)) != nil {
+	if s.keychain.Set(ctx, login.RootGrantSecret, base64.StdEncoding.EncodeToString(secret)) != nil {
 		return nil
 	}
 	return secret

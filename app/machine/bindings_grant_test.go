@@ -123,7 +123,7 @@ func TestTheSecretWithoutAKeychain(t *testing.T) {
 	late := &secrets{keychain: s.keychain}
 	own := late.get(t.Context())[0]
 	keyring.MockInit()
-	must(t, keyring.Set(login.Service, s.keychain.Name(grantItem), base64.StdEncoding.EncodeToString(first[0])))
+	must(t, keyring.Set(login.Service, login.Keychain{Machine: "m"}.Name(login.RootGrantSecret), base64.StdEncoding.EncodeToString(first[0])))
 	if got := late.get(t.Context()); len(got) != 2 || !bytes.Equal(got[0], first[0]) || !bytes.Equal(got[1], own) {
 		t.Errorf("%d secrets", len(got))
 	}

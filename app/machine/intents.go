@@ -78,6 +78,8 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 			return snapshot.Reply{}, sentence(r.Problem)
 		}
 		return say("The record is whole."), nil
+	case snapshot.CheckSecrets:
+		return m.checkSecrets(ctx)
 	case snapshot.Revoke:
 		n, err := m.o.Store.Revoke(ctx, in.Text)
 		if err != nil {

@@ -183,7 +183,7 @@ func signInError(err error) error {
 	case errors.Is(err, login.ErrSignIn):
 		return fmt.Errorf("%w: %w", tunnel.ErrUnauthorized, err)
 	case errors.Is(err, login.ErrNoKeychain):
-		return wire.Wrap(err, wire.CodeInternal, "This computer's keychain can't be used, so it can't sign in to its hub. Unlock it; the hub is tried again by itself.")
+		return wire.Wrap(err, wire.CodeInternal, "%s", hubUnkept(err))
 	}
 	return err
 }
@@ -215,12 +215,9 @@ func (l *link) token(ctx context.Context) (string, error) {
 		return l.mint(ctx)
 	}
 	l.m.log.Warn("The keychain does not give the token", "err", err)
+	l.m.Warn(inMemory(err))
 	return l.pass(ctx)
 }
-
-// NoKeychain is the warning where there is none to use.
-const NoKeychain = "No keychain can be used, so this program signs in, and signs the record, with keys that last until it ends; your programs' keys stay good. " +
-	"Unlock the keychain, or install one such as gnome-keyring, and start again."
 
 // pass makes a token of the hub inside that lasts until this program ends; the
 // one in the keychain, which can't be read now, stays good.
@@ -230,7 +227,6 @@ func (l *link) pass(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.m.Warn(NoKeychain)
 	l.set(func(v *linkState) { v.embeddedToken = token })
 	return token, nil
 }
@@ -245,7 +241,7 @@ func (l *link) mint(ctx context.Context) (string, error) {
 	held := ""
 	if err := l.m.o.Keychain.Set(ctx, login.TokenItem(settings.HubThis), token); err != nil {
 		l.m.log.Warn("The keychain does not take the token", "err", err)
-		l.m.Warn(NoKeychain)
+		l.m.Warn(inMemory(err))
 		held = token
 	}
 	// An earlier one has just ended, in memory too.
@@ -280,7 +276,7 @@ func (l *link) onState(s tunnel.State) {
 		switch s.Phase {
 		case tunnel.Online:
 			v.problem, v.fix, v.fixLabel, v.signIn = "", "", "", false
-			v.hub.SignIn = "kept in the keychain"
+			v.hub.SignIn = "kept " + l.m.o.Keychain.Where()
 			if v.embeddedToken != "" {
 				v.hub.SignIn = "kept in memory until this program ends"
 			}

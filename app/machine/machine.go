@@ -54,7 +54,8 @@ type Hooks struct {
 	Quit   func()
 }
 
-// Options build a Machine. All but Hub, Folder, Warnings and Hooks are needed.
+// Options build a Machine. All but Keychain, Unkept, Hub, Folder, Warnings and
+// Hooks are needed.
 type Options struct {
 	Paths    settings.Paths
 	Settings *settings.Store
@@ -63,7 +64,10 @@ type Options struct {
 	// RecordKey is the key that the record's newest epoch must have; nil when
 	// it could not be kept.
 	RecordKey ed25519.PublicKey
-	Keychain  login.Keychain
+	// Keychain is where secrets are kept; nil means the system's keychain.
+	Keychain Keychain
+	// Unkept says why it can't be used; nil when it can.
+	Unkept    error
 	Executors []capabilities.Capability
 	Policy    policy.Policy
 	Hub       EmbeddedHub
@@ -114,6 +118,12 @@ func New(o Options) (*Machine, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Keychain == nil {
+		o.Keychain = login.Keychain{Machine: o.Settings.Get().MachineID}
+	}
+	if o.Unkept != nil {
+		o.Warnings = append([]string{inMemory(o.Unkept)}, o.Warnings...)
 	}
 	m := &Machine{o: o, log: o.Log, flights: newFlights(), warnings: append([]string(nil), o.Warnings...)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())

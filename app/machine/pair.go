@@ -174,8 +174,6 @@ func (m *Machine) pairThis(ctx context.Context) error {
 	return nil
 }
 
-const lockedKeychain = "This computer's keychain can't be used, so the sign-in could not be kept. Unlock it, or install one such as gnome-keyring, and pair again."
-
 // commit puts a new sign-in in the place of what was, all of it or nothing. It
 // is called with ops, and is not cut short.
 func (m *Machine) commit(ctx context.Context, t target, tokens login.Tokens) error {
@@ -184,7 +182,7 @@ func (m *Machine) commit(ctx context.Context, t target, tokens login.Tokens) err
 	before, missing := m.o.Keychain.Get(ctx, item)
 	if err := login.Save(ctx, m.o.Keychain, item, tokens); err != nil {
 		m.log.Error("The keychain does not take the token", "err", err)
-		return sentence(lockedKeychain)
+		return pairUnkept(err)
 	}
 	err := m.paired(ctx, t)
 	if err == nil {
@@ -260,7 +258,7 @@ func (m *Machine) signIn(ctx context.Context, t target, way string) error {
 	// What can't be kept in the end is not asked for.
 	if err := m.o.Keychain.Check(ctx); err != nil {
 		m.log.Error("The keychain can't be used", "err", err)
-		return sentence(lockedKeychain)
+		return pairUnkept(err)
 	}
 	tokens, err := m.tokens(ctx, t, way, show)
 	if err != nil {

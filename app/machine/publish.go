@@ -59,7 +59,7 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	s := snapshot.Snapshot{Machine: set.Name, Waiting: m.asks.Waiting(), Sessions: m.sessions.snapshot()}
 	s.Entries, s.Today = m.journal.entries(m.leftIn)
 	link := m.link.state()
-	s.Hub = link.hub
+	s.Hub, s.Secrets = link.hub, m.secretsAre()
 	s.Problem, s.Fix, s.FixLabel = link.problem, link.fix, link.fixLabel
 	m.mu.Lock()
 	s.Paused, s.Stopped, s.Connect, s.Record = m.paused, m.stopped, m.connect, m.checked

@@ -38,7 +38,16 @@ type Settings struct {
 	// CAFile is a PEM file with authorities that hubs and proxies are trusted
 	// by, besides the system's; "" for none.
 	CAFile string `toml:"ca_file"`
+	// Secrets is where tokens and keys are kept: "keychain", or "file" for one
+	// encrypted with a passphrase. "localpc secrets" moves them.
+	Secrets string `toml:"secrets"`
 }
+
+// The values of Settings.Secrets.
+const (
+	SecretsKeychain = "keychain"
+	SecretsFile     = "file"
+)
 
 // DefaultEmbeddedHub is where the embedded hub listens.
 const DefaultEmbeddedHub = "127.0.0.1:4417"
@@ -54,6 +63,7 @@ func (p Paths) Hub() string      { return filepath.Join(p.Data, "hub") }
 func (p Paths) Spool() string    { return filepath.Join(p.Data, "spool") }
 func (p Paths) Sessions() string { return filepath.Join(p.Data, "sessions") }
 func (p Paths) Lock() string     { return filepath.Join(p.Data, "lock") }
+func (p Paths) Secrets() string  { return filepath.Join(p.Data, "secrets.age") }
 func (p Paths) LogFile() string  { return filepath.Join(p.Data, "localpc.log") }
 
 // Socket is the control socket. A path that is too long for a Unix socket
@@ -139,6 +149,9 @@ func (s *Settings) fill() bool {
 	if s.EmbeddedHub == "" {
 		s.EmbeddedHub = DefaultEmbeddedHub
 	}
+	if s.Secrets == "" {
+		s.Secrets = SecretsKeychain
+	}
 	s.AutoGPT = s.AutoGPT.Fill()
 	return *s != before
 }
@@ -194,6 +207,9 @@ func (s Settings) validate() error {
 	}
 	if s.CAFile != "" && !filepath.IsAbs(s.CAFile) {
 		return errors.New("ca_file must be an absolute path")
+	}
+	if s.Secrets != SecretsKeychain && s.Secrets != SecretsFile {
+		return errors.New(`secrets must be "keychain" or "file"`)
 	}
 	if err := s.AutoGPT.Check(); err != nil {
 		return err

@@ -29,7 +29,9 @@ type Snapshot struct {
 	Fix      IntentKind `json:"fix,omitempty"`
 	FixLabel string     `json:"fix_label,omitempty"`
 
-	Hub     Hub      `json:"hub"`
+	Hub Hub `json:"hub"`
+	// Secrets is where tokens and keys are, in a few words: "in the keychain".
+	Secrets string   `json:"secrets"`
 	Paused  bool     `json:"paused"`
 	Stopped *Stopped `json:"stopped,omitempty"` // after Stop everything, until resumed
 	// Warnings are said loudly in every window: full access by policy, no
@@ -228,7 +230,9 @@ const (
 	Find        IntentKind = "find"        // Text and Filter; the answer is Entries
 	VerifyAgain IntentKind = "verify"
 	Revoke      IntentKind = "revoke" // Text: a grant's id, "" for all of them
-	Quit        IntentKind = "quit"
+	// CheckSecrets tries whether secrets can be kept; the answer says where.
+	CheckSecrets IntentKind = "check-secrets"
+	Quit         IntentKind = "quit"
 )
 
 // Intent is a person's wish, from the tray, a window or the control socket.

@@ -50,7 +50,7 @@ func (g *signInPage) draw(s *snapshot.SigningIn) {
 	case s.Stage == snapshot.SignInCode:
 		col, first = g.code(*s, keys)
 	case s.Stage == snapshot.SignInFinishing:
-		col = p.head([]kit.Span{kit.Bold("Almost done", kit.Ink)}, "You have agreed. This computer fetches its sign-in and keeps it in the keychain.")
+		col = p.head([]kit.Span{kit.Bold("Almost done", kit.Ink)}, "You have agreed. This computer fetches its sign-in and keeps it.")
 	default:
 		col = p.head(append([]kit.Span{kit.Bold("Signing in to ", kit.Ink)}, siteOf(*s, kit.Bold("", kit.Ink))...), "Asking how to sign in there.")
 	}

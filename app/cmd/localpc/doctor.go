@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"localpc/app/control"
 	"localpc/app/login"
+	"localpc/app/settings"
 	"localpc/app/snapshot"
 	"localpc/app/tray"
 	"localpc/capabilities/shell"
@@ -28,7 +31,7 @@ func doctor(c *cli, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	list := append(running(c), contained(ctx), keychainCheck(ctx))
+	list := append(running(c), contained(ctx), secretsCheck(ctx, c))
 	if hasDisplay() {
 		list = append(list, check{"display", true, "cards and windows can be shown"})
 		if tray.HostPresent(ctx) {
@@ -101,9 +104,44 @@ func contained(ctx context.Context) check {
 	return check{"contain", true, "commands can run contained"}
 }
 
-func keychainCheck(ctx context.Context) check {
-	if err := (login.Keychain{Machine: "doctor"}).Check(ctx); err == nil {
-		return check{"keychain", true, "the keychain answers"}
+// secretsCheck asks the running program, whose keychain may be another one than
+// this terminal's; where none runs, it looks for itself.
+func secretsCheck(ctx context.Context, c *cli) check {
+	if cl, err := control.Dial(c.paths.Socket()); err == nil {
+		defer cl.Close()
+		reply, err := cl.Intend(snapshot.Intent{Kind: snapshot.CheckSecrets})
+		if err != nil {
+			return check{"secrets", false, consent.Visible(err.Error(), false)}
+		}
+		return check{"secrets", true, consent.Visible(reply.Text, false)}
 	}
-	return check{"keychain", false, "the keychain can't be used: unlock it, or install one (gnome-keyring, KWallet)"}
+	if _, err := os.Stat(c.paths.File()); err == nil {
+		set, err := settings.Load(c.paths)
+		if err != nil {
+			return check{"secrets", false, err.Error()}
+		}
+		if set.Get().Secrets == settings.SecretsFile {
+			return vaultCheck(c.paths.Secrets())
+		}
+	}
+	if err := (login.Keychain{Machine: "doctor"}).Check(ctx); err != nil {
+		return check{"secrets", false, "the keychain can't be used: unlock it, or install one (gnome-keyring, KWallet); or keep secrets in an encrypted file: localpc secrets file"}
+	}
+	return check{"secrets", true, "kept in the keychain"}
+}
+
+// vaultCheck looks at the encrypted file as far as it can be without its
+// passphrase.
+func vaultCheck(path string) check {
+	var damaged *login.DamagedError
+	_, err := login.OpenVault(path, "")
+	switch {
+	case errors.Is(err, login.ErrPassphrase):
+		return check{"secrets", true, "kept in an encrypted file, " + path + "; each start needs its passphrase"}
+	case errors.Is(err, fs.ErrNotExist):
+		return check{"secrets", false, path + ", the encrypted file of secrets, is missing. Put a copy in its place; or start with --passphrase-file FILE, which makes a new one, and pair again"}
+	case errors.As(err, &damaged):
+		return check{"secrets", false, damaged.Error()}
+	}
+	return check{"secrets", false, fmt.Sprint(err)}
 }

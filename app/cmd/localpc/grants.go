@@ -83,7 +83,11 @@ func revoke(ctx context.Context, c *cli, id string) error {
 	if err != nil {
 		return err
 	}
-	key, kept, err := login.RecordKey(ctx, login.Keychain{Machine: set.Get().MachineID})
+	keeper, err := readSecrets(c, set)
+	if err != nil {
+		return err
+	}
+	key, kept, err := login.RecordKey(ctx, keeper)
 	if key == nil {
 		return err
 	}

@@ -19,34 +19,6 @@ const version = "0.1.0"
 // Exit codes.
 const exitOK, exitFail, exitUsage = 0, 1, 2
 
-const usage = `Local PC Executor lends this computer to an AI agent, on your terms.
-
-  localpc [run]              start, or raise the window of the one that runs
-      --data DIR             where settings, grants and the record are kept
-      --embedded-hub ADDR    where the hub inside listens (127.0.0.1:4417)
-      --hub URL              connect to this hub
-      --folder DIR           the folder that is offered first
-      --policy ask|contained|full
-                             contained: files and contained commands in --folder
-                             without asking; full: everything, without asking
-  localpc pair this          pair with the hub inside
-  localpc pair ADDRESS|LINE  sign in at a hub of your own; LINE is what one printed
-      --code                 with a code that is typed on any device
-  localpc pair autogpt       sign in at AutoGPT; where it is not the public one:
-      --web URL --api URL --ws URL --client-id ID --scope NAMES --ports A-B
-  localpc unpair
-  localpc status             what goes on; answers a question that waits
-  localpc doctor             what works here, and what to do about the rest
-  localpc grants [revoke ID|all]
-  localpc record verify|export FILE|tail
-  localpc stop-work          stop everything and pause
-  localpc resume
-  localpc quit
-  localpc version
-
-Every command takes --data DIR; status, doctor, grants and record take --json.
-`
-
 // command is one subcommand: it gets its own flags' rest.
 type command struct {
 	run   func(c *cli, args []string) error
@@ -60,6 +32,8 @@ type cli struct {
 	out   io.Writer
 	run   runFlags
 	pair  pairFlags
+	// passphraseFile has the passphrase of the encrypted file; "" for none.
+	passphraseFile string
 }
 
 // usageError is a wrong use: exit 2.
@@ -74,8 +48,9 @@ func commands() map[string]command {
 		"unpair":    {run: unpair},
 		"status":    {run: status, flags: jsonFlag},
 		"doctor":    {run: doctor, flags: jsonFlag},
-		"grants":    {run: grants, flags: jsonFlag},
-		"record":    {run: recordCommand, flags: jsonFlag},
+		"grants":    {run: grants, flags: readFlags},
+		"record":    {run: recordCommand, flags: readFlags},
+		"secrets":   {run: secrets, flags: passphraseFlag},
 		"stop-work": {run: stopWork},
 		"resume":    {run: resume},
 		"quit":      {run: quit},

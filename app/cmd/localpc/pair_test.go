@@ -55,6 +55,9 @@ func (p *runningProgram) intend(ctx context.Context, in snapshot.Intent) (snapsh
 	p.mu.Lock()
 	p.intents = append(p.intents, in)
 	p.mu.Unlock()
+	if in.Kind == snapshot.CheckSecrets {
+		return snapshot.Reply{Text: "kept in an encrypted file"}, nil
+	}
 	if in.Kind == snapshot.CancelPair {
 		close(p.cancelled)
 		return snapshot.Reply{}, nil
@@ -219,7 +222,7 @@ func TestStatusAndDoctorNameTheHub(t *testing.T) {
 	if err := doctor(c, nil); err != nil {
 		t.Fatal(err)
 	}
-	out.until(t, "ok  hub        Paired with Anna's hub", "ok  sign-in    kept in the keychain", "ok  proxy      the hub is reached through proxy.example:3128", "keychain")
+	out.until(t, "ok  hub        Paired with Anna's hub", "ok  sign-in    kept in the keychain", "ok  proxy      the hub is reached through proxy.example:3128", "ok  secrets    kept in an encrypted file")
 	p.shows(func(s *snapshot.Snapshot) {
 		s.State, s.Problem, s.Hub.Online, s.Hub.SignIn, s.Hub.Proxy = snapshot.SignIn, "The hub disconnected this computer.", false, "ended", ""
 		s.Connect.SignIn = &snapshot.SigningIn{Stage: snapshot.SignInCode, URL: "https://hub.example/pair", UserCode: "BCDF-GHJK"}
@@ -229,7 +232,7 @@ func TestStatusAndDoctorNameTheHub(t *testing.T) {
 	if err := errors.Join(status(c, nil), doctor(c, nil)); err != nil {
 		t.Fatal(err)
 	}
-	out.until(t, "BCDF-GHJK", "Sign-in: ended", "!   sign-in    ended", "!   hub        Paired with Anna's hub (https://hub.example): The hub disconnected this computer.", "without a proxy")
+	out.until(t, "BCDF-GHJK", "Sign-in: ended", "!   sign-in    ended", "!   hub        Paired with Anna's hub (https://hub.example)", ": The hub disconnected this computer.", "without a proxy")
 	p.shows(func(s *snapshot.Snapshot) { s.Hub = snapshot.Hub{} })
 	if err := doctor(c, nil); err != nil {
 		t.Fatal(err)

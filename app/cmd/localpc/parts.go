@@ -71,7 +71,10 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		return nil, err
 	}
 	p.closers = append(p.closers, func() { st.Close() })
-	keychain := login.Keychain{Machine: p.set.Get().MachineID}
+	keychain, err := openSecrets(ctx, c, p.set)
+	if err != nil {
+		return nil, err
+	}
 	key, kept, kerr := login.RecordKey(ctx, keychain)
 	if key == nil {
 		return nil, kerr
@@ -96,7 +99,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		o.RecordKey = key.Public().(ed25519.PublicKey)
 	} else {
 		p.log.Warn("The keychain can't be used", "err", kerr)
-		o.Warnings = append(o.Warnings, machine.NoKeychain)
+		o.Unkept = kerr
 	}
 	if c.run.policy == "full" {
 		o.Warnings = append(o.Warnings, "Everything is allowed without asking, with full access (--policy full).")

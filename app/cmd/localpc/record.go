@@ -80,7 +80,11 @@ func verify(ctx context.Context, c *cli, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	key, kerr := login.ReadRecordKey(ctx, login.Keychain{Machine: set.Get().MachineID})
+	keeper, err := readSecrets(c, set)
+	if err != nil {
+		return err
+	}
+	key, kerr := login.ReadRecordKey(ctx, keeper)
 	report, err := record.Verify(ctx, st, key)
 	if err != nil {
 		return err
@@ -89,7 +93,10 @@ func verify(ctx context.Context, c *cli, st *store.Store) error {
 		err = printJSON(c, report)
 	} else if report.OK {
 		fmt.Fprintf(c.out, "The record is whole: %d entries since %s, head %.12s…\n", report.Entries, when(report.Since), report.Head)
-		if kerr != nil {
+		switch {
+		case errors.Is(kerr, login.ErrLocked):
+			fmt.Fprintln(c.out, "Its key could not be compared with the one in the encrypted file; name its passphrase with --passphrase-file FILE for that.")
+		case kerr != nil:
 			fmt.Fprintln(c.out, "Its key could not be compared with the keychain's, which can't be read here.")
 		}
 		if report.UnkeptFrom > 0 {

@@ -25,6 +25,7 @@ func runFlagSet(c *cli, f *flag.FlagSet) {
 	f.StringVar(&c.run.hub, "hub", "", "the hub to connect to")
 	f.StringVar(&c.run.folder, "folder", "", "the folder that is offered first")
 	f.StringVar(&c.run.policy, "policy", "ask", "ask, contained or full")
+	passphraseFlag(c, f)
 }
 
 // check holds the flags against each other.

@@ -1,0 +1,35 @@
+package main
+
+const usage = `Local PC Executor lends this computer to an AI agent, on your terms.
+
+  localpc [run]              start, or raise the window of the one that runs
+      --data DIR             where settings, grants and the record are kept
+      --embedded-hub ADDR    where the hub inside listens (127.0.0.1:4417)
+      --hub URL              connect to this hub
+      --folder DIR           the folder that is offered first
+      --passphrase-file FILE keep secrets in an encrypted file instead of the
+                             keychain; FILE has its passphrase
+      --policy ask|contained|full
+                             contained: files and contained commands in --folder
+                             without asking; full: everything, without asking
+  localpc pair this          pair with the hub inside
+  localpc pair ADDRESS|LINE  sign in at a hub of your own; LINE is what one printed
+      --code                 with a code that is typed on any device
+  localpc pair autogpt       sign in at AutoGPT; where it is not the public one:
+      --web URL --api URL --ws URL --client-id ID --scope NAMES --ports A-B
+  localpc unpair
+  localpc status             what goes on; answers a question that waits
+  localpc doctor             what works here, and what to do about the rest
+  localpc grants [revoke ID|all]
+  localpc record verify|export FILE|tail
+  localpc secrets [keychain|file]
+                             where tokens and keys are kept, or move them there
+      --passphrase-file FILE instead of typing it
+  localpc stop-work          stop everything and pause
+  localpc resume
+  localpc quit
+  localpc version
+
+Every command takes --data DIR; status, doctor, grants and record take --json;
+grants and record take --passphrase-file FILE too.
+`
