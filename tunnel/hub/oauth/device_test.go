@@ -246,6 +246,23 @@ func TestFlood(t *testing.T) {
 	if err := ask("198.51.100.2"); err != nil {
 		t.Errorf("another network: %v", err)
 	}
+	// Nor does the number of networks that IPv6 gives a single subscriber help.
+	kept := 0
+	for i := range 5000 {
+		if err := ask(fmt.Sprintf("2001:db8:7:%x::1", i)); err == nil {
+			kept++
+		} else if !errors.Is(err, store.ErrFull) {
+			t.Fatal(err)
+		}
+	}
+	if kept > 30 {
+		t.Errorf("one subscriber has %d requests waiting", kept)
+	}
+	for _, other := range []string{"198.51.100.3", "2001:db8:8::1"} {
+		if err := ask(other); err != nil {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
 	h.pass(21 * time.Minute)
 	if err := ask("198.51.100.1"); err != nil {
 		t.Errorf("after the old ones went: %v", err)

@@ -62,11 +62,12 @@ func (l *limiter) spent(now time.Time, network string) bool {
 	return l.get(now, network).TokensAt(now) < 1
 }
 
-// network is what an address counts to: a whole /64 of IPv6 is one subscriber.
+// network is what an address counts to. Of IPv6 that is the /48: one subscriber
+// may have as much, and with 65,536 networks of /64 could take everybody's turn.
 func network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
+		if p, err := a.Prefix(48); err == nil {
 			return p.String()
 		}
 	}

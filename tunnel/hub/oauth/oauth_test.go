@@ -3,6 +3,7 @@ package oauth
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -563,6 +564,36 @@ func TestNewRefusesAnAddress(t *testing.T) {
 		if f, err := New(t.Context(), Options{Store: st, Issuer: issuer}); err == nil {
 			f.Close()
 			t.Errorf("%q was taken", issuer)
+		}
+	}
+}
+
+// A thief who renews quickly cannot push the token that they took out of the
+// hub's memory: the sign-in ends before, and its tunnels with it.
+func TestRenewedTooOften(t *testing.T) {
+	h := start(t)
+	token := h.signIn("m-1")
+	a, err := h.Access(t.Context(), token.AccessToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refresh, n := token.RefreshToken, 0
+	for ; n < 20_000; n++ {
+		_, p, rerr := h.refresh(t.Context(), own, refresh)
+		if err = rerr; err != nil {
+			break
+		}
+		refresh = p.Refresh
+	}
+	if n < 720 || !errors.Is(err, store.ErrTooOften) {
+		t.Fatalf("after %d: %v", n, err)
+	}
+	if got := h.ended(); len(got) != 1 || got[0] != a.SignIn {
+		t.Errorf("ended %v", got)
+	}
+	for _, gone := range []string{token.RefreshToken, refresh} {
+		if status, answer := h.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {ClientID}, "refresh_token": {gone}}); status != 400 || answer["error"] != "invalid_grant" {
+			t.Errorf("afterwards: %d %v", status, answer)
 		}
 	}
 }

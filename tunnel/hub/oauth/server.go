@@ -181,18 +181,21 @@ func (f *Face) redeem(ctx context.Context, c *client, code, redirect, verifier s
 }
 
 // refresh exchanges a refresh token. The error is store.ErrNotFound,
-// store.ErrReused or a broken store.
+// store.ErrReused, store.ErrTooOften or a broken store.
 func (f *Face) refresh(ctx context.Context, c *client, token string) (store.Access, store.Pair, error) {
 	p := f.pair(c, []string{oidc.ScopeOfflineAccess})
 	a, err := f.store.RefreshSignIn(ctx, f.now(), c.id, token, p)
-	if errors.Is(err, store.ErrReused) {
+	switch {
+	case errors.Is(err, store.ErrReused):
 		f.reused(a.SignIn, "a used refresh token came again")
+	case errors.Is(err, store.ErrTooOften):
+		f.revoked(a.SignIn, "it was renewed too often")
 	}
 	return a, p, err
 }
 
 func isGrant(err error) bool {
-	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrReused) || errors.Is(err, errUnproven) || errors.Is(err, store.ErrTaken)
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrReused) || errors.Is(err, store.ErrTooOften) || errors.Is(err, errUnproven) || errors.Is(err, store.ErrTaken)
 }
 
 // grantError is the answer to a code or token that gives nothing.

@@ -215,8 +215,13 @@ type Browser struct {
 	Expires time.Time
 }
 
+// maxStrangers bounds how many browsers are remembered that are not logged in,
+// since anybody can bring as many as they like.
+const maxStrangers = 10_000
+
 // AddBrowser keeps what is to be remembered of a browser that came without
-// one of our cookies, and forgets those whose time is over.
+// one of our cookies, and forgets those whose time is over; beyond maxStrangers
+// also the oldest that are not logged in.
 func (s *Store) AddBrowser(ctx context.Context, b Browser) error {
 	user := sql.NullString{String: b.User, Valid: b.User != ""}
 	_, err := s.db.ExecContext(ctx, `DELETE FROM browsers WHERE expires <= ?`, ms(s.steady()))
@@ -224,6 +229,14 @@ func (s *Store) AddBrowser(ctx context.Context, b Browser) error {
 		_, err = s.db.ExecContext(ctx, `INSERT INTO browsers (id, user_id, data, agent, address, created, seen, expires)
 			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7 WHERE ?2 IS NULL OR EXISTS (SELECT 1 FROM users WHERE id = ?2 AND removed = 0)`,
 			b.ID, user, b.Data, b.Agent, b.Address, ms(s.now()), ms(b.Expires))
+	}
+	var strangers int
+	if err == nil && !user.Valid {
+		err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM browsers WHERE user_id IS NULL`).Scan(&strangers)
+	}
+	if strangers > maxStrangers {
+		// Some at once: to find the oldest costs more than to keep one.
+		_, err = s.db.ExecContext(ctx, `DELETE FROM browsers WHERE id IN (SELECT id FROM browsers WHERE user_id IS NULL ORDER BY expires LIMIT ?)`, maxStrangers/10)
 	}
 	if err != nil {
 		return fmt.Errorf("keep browser: %w", err)

@@ -58,6 +58,9 @@ func (s *Store) Connected(ctx context.Context, m Machine) (int64, error) {
 // when it is another's, whose tokens or sign-ins for it still live. One that its user
 // has disconnected is free; what was open there ends with the change.
 func (s *Store) claim(ctx context.Context, tx *sql.Tx, user, machine, name string) error {
+	if err := present(ctx, tx, user); err != nil {
+		return err
+	}
 	now := ms(s.now())
 	err := affected(tx.ExecContext(ctx, `INSERT INTO machines (id, user_id, name, created) VALUES (?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = iif(excluded.name = '', name, excluded.name) WHERE user_id = excluded.user_id`, machine, user, name, now))

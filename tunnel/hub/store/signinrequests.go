@@ -138,7 +138,8 @@ func (s *Store) WaitingDevice(ctx context.Context, now time.Time, userCode strin
 
 // ApproveSignIn notes that the user said yes, once. The request's code, "" for
 // a device, is good for codeFor. ErrNotFound when the request does not wait any
-// more; ErrTaken when another user is signed in with the machine.
+// more or the user left the hub; ErrTaken when another user is signed in with
+// the machine.
 func (s *Store) ApproveSignIn(ctx context.Context, now time.Time, id, user, code string, codeFor time.Duration) (SignInRequest, error) {
 	return s.answer(ctx, now, id, "approved", user, code, codeFor)
 }
@@ -161,6 +162,10 @@ func (s *Store) answer(ctx context.Context, now time.Time, id, status, user, cod
 		out = r.SignInRequest
 		var codeHash []byte
 		if status == "approved" {
+			// Their browser was let in a moment ago; they may be gone since.
+			if err := present(ctx, tx, user); err != nil {
+				return err
+			}
 			if r.Machine != "" {
 				var taken bool
 				if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM signins WHERE machine = ?1 AND user_id <> ?2 AND revoked = 0)

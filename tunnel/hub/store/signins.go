@@ -146,9 +146,18 @@ func (s *Store) RevokeSignIn(ctx context.Context, id, reason string) error {
 // RevokeMachineSignIns ends every sign-in of a machine.
 func (s *Store) RevokeMachineSignIns(ctx context.Context, machine string) error {
 	return s.begin(ctx, "revoke sign-ins", func(tx *sql.Tx) error {
-		_, err := s.end(ctx, tx, `machine = ? AND machine <> ''`, "the computer was disconnected", machine)
+		_, err := s.disconnect(ctx, tx, "", machine)
 		return err
 	})
+}
+
+// disconnect ends the sign-ins of a user's machine ("" is anybody's), and those
+// that were agreed to and not begun yet.
+func (s *Store) disconnect(ctx context.Context, tx *sql.Tx, user, machine string) ([]string, error) {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM signin_requests WHERE machine = ?1 AND machine <> '' AND status = 'approved' AND ?2 IN ('', user_id)`, machine, user); err != nil {
+		return nil, fmt.Errorf("end sign-ins: %w", err)
+	}
+	return s.end(ctx, tx, `machine = ? AND machine <> '' AND ? IN ('', user_id)`, "the computer was disconnected", machine, user)
 }
 
 // SignIns lists the live sign-ins of a user ("" for everybody's), oldest first.
@@ -176,9 +185,9 @@ func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
 // remembered is how long an ended sign-in stays in the database.
 const remembered = 30 * 24 * time.Hour
 
-// SweepSignIns forgets what has expired, so that it stays dead whatever the
-// clock of a later start says. A sign-in without tokens has ended; those that
-// ended so are returned.
+// SweepSignIns forgets what has expired, log-ins and links of people too, so
+// that it stays dead whatever the clock of a later start says. A sign-in
+// without tokens has ended; those that ended so are returned.
 func (s *Store) SweepSignIns(ctx context.Context, now time.Time) ([]string, error) {
 	var ended []string
 	err := s.begin(ctx, "sweep sign-ins", func(tx *sql.Tx) error {
@@ -186,8 +195,10 @@ func (s *Store) SweepSignIns(ctx context.Context, now time.Time) ([]string, erro
 		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_requests WHERE expires <= ?`, ms(now.Add(-told))); err != nil {
 			return fmt.Errorf("sweep sign-ins: %w", err)
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE expires <= ?`, ms(now)); err != nil {
-			return fmt.Errorf("sweep sign-ins: %w", err)
+		for _, q := range []string{`DELETE FROM signin_tokens WHERE expires <= ?`, `DELETE FROM invites WHERE expires > 0 AND expires <= ?`, `DELETE FROM browsers WHERE expires <= ?`} {
+			if _, err := tx.ExecContext(ctx, q, ms(now)); err != nil {
+				return fmt.Errorf("sweep sign-ins: %w", err)
+			}
 		}
 		var err error
 		if ended, err = s.end(ctx, tx, `NOT EXISTS (SELECT 1 FROM signin_tokens WHERE signin = signins.id)`, "it was not used for too long"); err != nil {

@@ -134,8 +134,13 @@ func TestRefreshIsBounded(t *testing.T) {
 	s := open(t, t.TempDir())
 	now := s.Steady()
 	a := signedIn(t, s, now, "owner", "ours", "m-1")
-	first, refresh := a.Pair.Refresh, a.Pair.Refresh
-	for i := range maxRetired + 20 {
+	refresh := a.Pair.Refresh
+	if _, err := s.db.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO signin_tokens (hash, signin, kind, created, expires, retired) SELECT randomblob(32), ?, 'refresh', 1, ?, 1 FROM n`,
+		maxRefresh-101, a.SignIn, ms(now.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
 		p := hourPair
 		p.Access, p.Refresh = fmt.Sprint("a", i), fmt.Sprint("r", i)
 		now = now.Add(time.Second)
@@ -145,20 +150,195 @@ func TestRefreshIsBounded(t *testing.T) {
 		refresh = p.Refresh
 	}
 	var n int
-	if err := s.db.QueryRow(`SELECT count(*) FROM signin_tokens`).Scan(&n); err != nil || n > maxRetired+maxAccess {
+	if err := s.db.QueryRow(`SELECT count(*) FROM signin_tokens`).Scan(&n); err != nil || n > maxRefresh+maxAccess {
 		t.Errorf("%d tokens are kept, %v", n, err)
-	}
-	if _, err := s.RefreshSignIn(t.Context(), now, "ours", first, hourPair); err != ErrNotFound {
-		t.Errorf("the oldest: %v", err)
 	}
 	if _, err := s.RefreshSignIn(t.Context(), now, "theirs", refresh, hourPair); err != ErrNotFound {
 		t.Errorf("another client: %v", err)
 	}
-	if _, err := s.RefreshSignIn(t.Context(), now, "ours", fmt.Sprint("r", maxRetired), hourPair); !errors.Is(err, ErrReused) {
-		t.Errorf("a retired one: %v", err)
+	// The next would push the first out, and a thief's flood would hide that it
+	// was used twice.
+	got, err := s.RefreshSignIn(t.Context(), now, "ours", refresh, hourPair)
+	if !errors.Is(err, ErrTooOften) || got.SignIn != a.SignIn {
+		t.Errorf("one too many: %+v, %v", got, err)
 	}
 	if live, _ := s.SignInLive(t.Context(), a.SignIn); live {
+		t.Error("it lived on")
+	}
+	// Where there is room, the oldest is known for what it is.
+	b := signedIn(t, s, now, "owner", "ours", "m-1")
+	refresh = b.Pair.Refresh
+	for i := range 1100 {
+		p := hourPair
+		p.Access, p.Refresh = fmt.Sprint("b", i), fmt.Sprint("s", i)
+		if _, err := s.RefreshSignIn(t.Context(), now, "ours", refresh, p); err != nil {
+			t.Fatal(err)
+		}
+		refresh = p.Refresh
+	}
+	if _, err := s.RefreshSignIn(t.Context(), now, "ours", b.Pair.Refresh, hourPair); !errors.Is(err, ErrReused) {
+		t.Errorf("the oldest: %v", err)
+	}
+	if live, _ := s.SignInLive(t.Context(), b.SignIn); live {
 		t.Error("it lived on after the reuse")
+	}
+}
+
+// After a start with the clock set back, what is given is not older than what
+// there was: it lives, and the old refresh tokens still count as used.
+func TestRefreshAfterTheClockWasSetBack(t *testing.T) {
+	for _, back := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
+		s := open(t, t.TempDir())
+		now := s.Steady()
+		a := signedIn(t, s, now, "owner", "ours", "m-1")
+		first, refresh := a.Pair.Refresh, a.Pair.Refresh
+		for i := range 3 * maxAccess {
+			if i == maxAccess+5 {
+				now = now.Add(-back)
+			}
+			p := hourPair
+			p.Access, p.Refresh = fmt.Sprint("a", i), fmt.Sprint("r", i)
+			if _, err := s.RefreshSignIn(t.Context(), now, "ours", refresh, p); err != nil {
+				t.Fatalf("refresh %d: %v", i, err)
+			}
+			if _, err := s.FindAccess(t.Context(), now, p.Access); err != nil {
+				t.Fatalf("access %d: %v", i, err)
+			}
+			refresh = p.Refresh
+		}
+		var n int
+		if err := s.db.QueryRow(`SELECT count(*) FROM signin_tokens WHERE kind = 'access'`).Scan(&n); err != nil || n > maxAccess {
+			t.Errorf("%d access tokens are kept, %v", n, err)
+		}
+		if _, err := s.RefreshSignIn(t.Context(), now, "ours", first, hourPair); !errors.Is(err, ErrReused) {
+			t.Errorf("the first again: %v", err)
+		}
+	}
+}
+
+// Who was asked for something and left the hub in the same moment gets nothing
+// that outlives them.
+func TestNothingForWhoLeft(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx, now := t.Context(), s.Steady()
+	ann, _ := people(t, s)
+	wait := func(id string) {
+		r := SignInRequest{ID: id, Client: "ours", Machine: "m-1", MachineName: "PC", Source: id, Redirect: "http://127.0.0.1:1/callback", Until: now.Add(time.Minute)}
+		if err := s.AddSignInRequest(ctx, now, r, "", "", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	give := func(SignInRequest) (Pair, error) {
+		p := hourPair
+		p.Access, p.Refresh = newSecret("a_", 16), newSecret("r_", 16)
+		return p, nil
+	}
+	wait("before")
+	wait("after")
+	if _, err := s.ApproveSignIn(ctx, now, "before", ann, "code before", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveUser(ctx, ann); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RedeemCode(ctx, now, "ours", "code before", give); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a code from before: %v", err)
+	}
+	if _, err := s.ApproveSignIn(ctx, now, "after", ann, "code after", time.Minute); err != ErrNotFound {
+		t.Errorf("an answer after: %v", err)
+	}
+	if _, err := s.AddKey(ctx, ann, "a program"); err != ErrNotFound {
+		t.Errorf("a key: %v", err)
+	}
+	if _, err := s.AddPairingToken(ctx, ann, "a computer"); err != ErrNotFound {
+		t.Errorf("a pairing token: %v", err)
+	}
+	if _, err := s.AddMachineToken(ctx, ann, "m-2", "a computer", false); err != ErrNotFound {
+		t.Errorf("a machine token: %v", err)
+	}
+	for _, user := range []string{ann, ""} {
+		keys, kerr := s.Keys(ctx, user)
+		signIns, serr := s.SignIns(ctx, user)
+		machines, merr := s.Machines(ctx, user)
+		if len(keys)+len(signIns)+len(machines) != 0 || kerr != nil || serr != nil || merr != nil {
+			t.Errorf("%q has %v %v %v", user, keys, signIns, machines)
+		}
+	}
+	// The request is still there for somebody else.
+	if _, err := s.ApproveSignIn(ctx, now, "after", OwnerID, "code after", time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// A computer that is disconnected between the answer and the exchange stays so.
+func TestDisconnectedBeforeTheExchange(t *testing.T) {
+	for name, disconnect := range map[string]func(*Store, string) error{
+		"by its person": func(s *Store, user string) error { return s.RevokeMachine(context.Background(), user, "m-1") },
+		"by the hub":    func(s *Store, _ string) error { return s.RevokeMachineSignIns(context.Background(), "m-1") },
+	} {
+		s := open(t, t.TempDir())
+		ctx, now := t.Context(), s.Steady()
+		ann, bob := people(t, s)
+		signedIn(t, s, now, ann, "ours", "m-1")
+		for _, device := range []bool{false, true} {
+			r := SignInRequest{ID: fmt.Sprint(device), Client: "ours", Machine: "m-1", MachineName: "PC", Source: "s", Device: device, Until: now.Add(time.Minute)}
+			if err := s.AddSignInRequest(ctx, now, r, "device", "user", time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.ApproveSignIn(ctx, now, r.ID, ann, "code", time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.RevokeMachine(ctx, bob, "m-1"); err != ErrNotFound {
+			t.Errorf("somebody else disconnects it: %v", err)
+		}
+		if err := disconnect(s, ann); err != nil {
+			t.Fatal(err)
+		}
+		give := func(SignInRequest) (Pair, error) { return hourPair, nil }
+		if _, err := s.RedeemCode(ctx, now, "ours", "code", give); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s, code: %v", name, err)
+		}
+		if _, err := s.PollDevice(ctx, now, "ours", "device", give); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s, device: %v", name, err)
+		}
+		if list, err := s.SignIns(ctx, ""); err != nil || len(list) != 0 {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+	}
+}
+
+// What has run out stays dead when a later start finds the clock set back.
+func TestSweptStaysDead(t *testing.T) {
+	s := setUp(t)
+	ctx := t.Context()
+	_, invite, err := s.AddUser(ctx, "Bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddBrowser(ctx, Browser{ID: "b", User: OwnerID, Data: []byte("x"), Expires: s.Steady().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SweepSignIns(ctx, s.Steady()); err != nil {
+		t.Fatal(err)
+	}
+	_, ierr := s.FindInvite(ctx, invite)
+	_, berr := s.Browser(ctx, "b")
+	if ierr != nil || berr != nil {
+		t.Fatalf("swept too early: %v, %v", ierr, berr)
+	}
+	if _, err := s.SweepSignIns(ctx, s.Steady().Add(25*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	// The clock of now is that of a start with the clock set back.
+	if _, err := s.FindInvite(ctx, invite); err != ErrNotFound {
+		t.Errorf("invite: %v", err)
+	}
+	if _, err := s.Claim(ctx, invite, Claim{Password: goodPassword}); err != ErrNotFound {
+		t.Errorf("claim: %v", err)
+	}
+	if _, err := s.Browser(ctx, "b"); err != ErrNotFound {
+		t.Errorf("browser: %v", err)
 	}
 }
 

@@ -13,10 +13,15 @@ import (
 // copy of it is in other hands, so its whole sign-in was ended.
 var ErrReused = errors.New("the token was used before")
 
+// ErrTooOften means that a sign-in was renewed so often that its used tokens
+// could not be kept any more, so it was ended: forgetting them would let a
+// thief who renews quickly hide that a token comes twice.
+var ErrTooOften = errors.New("the sign-in was renewed too often")
+
 // Bounds of what one sign-in leaves in the database. A client that refreshes
 // every hour uses 720 refresh tokens in their 30 days.
 const (
-	maxRetired = 1000
+	maxRefresh = 5000
 	maxAccess  = 32
 )
 
@@ -64,10 +69,11 @@ func addPair(ctx context.Context, tx *sql.Tx, now time.Time, signIn string, p Pa
 
 // RefreshSignIn exchanges a refresh token for the next pair and retires it.
 // One that is retired already ends its sign-in: then the error is ErrReused
-// and the Access tells which. ErrNotFound when it is unknown or expired.
+// and the Access tells which; ErrTooOften likewise. ErrNotFound when it is
+// unknown or expired.
 func (s *Store) RefreshSignIn(ctx context.Context, now time.Time, client, refresh string, p Pair) (Access, error) {
 	var a Access
-	reused := false
+	var over error
 	err := s.begin(ctx, "refresh", func(tx *sql.Tx) error {
 		row, err := findToken(ctx, tx, refresh)
 		if err != nil {
@@ -78,8 +84,17 @@ func (s *Store) RefreshSignIn(ctx context.Context, now time.Time, client, refres
 		}
 		a = row.Access
 		if row.retired {
-			reused = true
+			over = ErrReused
 			_, err := s.end(ctx, tx, `id = ?`, "a used refresh token came again", a.SignIn)
+			return err
+		}
+		var kept int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM signin_tokens WHERE signin = ? AND kind = 'refresh'`, a.SignIn).Scan(&kept); err != nil {
+			return fmt.Errorf("refresh: %w", err)
+		}
+		if kept >= maxRefresh {
+			over = ErrTooOften
+			_, err := s.end(ctx, tx, `id = ?`, "it was renewed too often", a.SignIn)
 			return err
 		}
 		a.Expires = now.Add(p.AccessFor)
@@ -89,17 +104,17 @@ func (s *Store) RefreshSignIn(ctx context.Context, now time.Time, client, refres
 		if err := addPair(ctx, tx, now, a.SignIn, p); err != nil {
 			return err
 		}
-		for kind, max := range map[string]int{"refresh": maxRetired, "access": maxAccess} {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE hash IN
-				(SELECT hash FROM signin_tokens WHERE signin = ? AND kind = ? ORDER BY created DESC LIMIT -1 OFFSET ?)`, a.SignIn, kind, max); err != nil {
-				return fmt.Errorf("refresh: %w", err)
-			}
+		// The new one stays, whatever the clock said when the others were made.
+		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE hash IN
+			(SELECT hash FROM signin_tokens WHERE signin = ? AND kind = 'access' AND hash <> ? ORDER BY created DESC LIMIT -1 OFFSET ?)`,
+			a.SignIn, hash(p.Access), maxAccess-1); err != nil {
+			return fmt.Errorf("refresh: %w", err)
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE signins SET last_used = ? WHERE id = ?`, ms(s.now()), a.SignIn)
 		return err
 	})
-	if err == nil && reused {
-		return a, ErrReused
+	if err == nil {
+		err = over
 	}
 	return a, err
 }

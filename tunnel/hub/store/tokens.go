@@ -67,18 +67,28 @@ func CheckName(name string) error {
 }
 
 // AddKey makes a key of a user's. Its secret is in the result and nowhere else.
+// ErrNotFound when the user left the hub.
 func (s *Store) AddKey(ctx context.Context, user, name string) (Key, error) {
 	if err := CheckName(name); err != nil {
 		return Key{}, err
 	}
 	k := Key{ID: newID("k"), User: user, Name: strings.TrimSpace(name), Secret: newSecret(KeyPrefix, 20), Created: s.now().Truncate(time.Millisecond)}
 	k.Prefix = k.Secret[:len(KeyPrefix)+4]
-	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, ?, 'key', ?, ?, ?, ?)`,
-		k.ID, user, hash(k.Secret), k.Prefix, k.Name, ms(k.Created))
+	err := s.addToken(ctx, k.ID, user, "key", k.Secret, k.Prefix, k.Name, k.Created)
 	if err != nil {
-		return Key{}, fmt.Errorf("add key: %w", err)
+		return Key{}, err
 	}
 	return k, nil
+}
+
+// addToken keeps a key or a pairing token of somebody who is still on the hub.
+func (s *Store) addToken(ctx context.Context, id, user, kind, secret, prefix, name string, created time.Time) error {
+	err := affected(s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created)
+		SELECT ?, id, ?, ?, ?, ?, ? FROM users WHERE id = ? AND removed = 0`, id, kind, hash(secret), prefix, name, ms(created), user))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("add %s: %w", kind, err)
+	}
+	return err
 }
 
 // Keys lists a user's keys that are not revoked, oldest first; "" is
@@ -200,10 +210,8 @@ func (s *Store) AddPairingToken(ctx context.Context, user, name string) (string,
 		return "", err
 	}
 	secret := newSecret(MachinePrefix, 32)
-	_, err := s.db.ExecContext(ctx, `INSERT INTO tokens (id, user_id, kind, hash, prefix, name, created) VALUES (?, ?, 'machine', ?, ?, ?, ?)`,
-		newID("m"), user, hash(secret), secret[:len(MachinePrefix)+4], name, ms(s.now()))
-	if err != nil {
-		return "", fmt.Errorf("pairing token: %w", err)
+	if err := s.addToken(ctx, newID("m"), user, "machine", secret, secret[:len(MachinePrefix)+4], name, s.now()); err != nil {
+		return "", err
 	}
 	return secret, nil
 }
@@ -241,7 +249,7 @@ func (s *Store) RevokeMachine(ctx context.Context, user, machine string) error {
 		if tokens != nil && !errors.Is(tokens, ErrNotFound) {
 			return tokens
 		}
-		ended, err := s.end(ctx, tx, `machine = ? AND machine <> '' AND ? IN ('', user_id)`, "the computer was disconnected", machine, user)
+		ended, err := s.disconnect(ctx, tx, user, machine)
 		if err == nil && len(ended) == 0 {
 			return tokens
 		}

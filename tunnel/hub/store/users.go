@@ -198,6 +198,13 @@ func (s *Store) RemoveUser(ctx context.Context, id string) error {
 	})
 }
 
+// present is ErrNotFound when a person is not, or not any more, on the hub:
+// what they asked for a moment before must not outlive them.
+func present(ctx context.Context, q querier, user string) error {
+	var id string
+	return one(q.QueryRowContext(ctx, `SELECT id FROM users WHERE id = ? AND removed = 0`, user).Scan(&id))
+}
+
 // forget ends a person's passkeys, invites and browsers.
 func forget(ctx context.Context, tx *sql.Tx, user string) error {
 	for _, q := range []string{`DELETE FROM passkeys WHERE user_id = ?`, `DELETE FROM invites WHERE user_id = ?`, `DELETE FROM browsers WHERE user_id = ?`} {

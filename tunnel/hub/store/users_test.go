@@ -289,6 +289,37 @@ func TestBrowsersEnd(t *testing.T) {
 	}
 }
 
+// However many browsers come that log nobody in, the data stays small, and who
+// is logged in stays so.
+func TestStrangersAreBounded(t *testing.T) {
+	s := setUp(t)
+	now := s.Steady()
+	if err := s.AddBrowser(t.Context(), Browser{ID: "hers", User: OwnerID, Data: []byte("x"), Expires: now.Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO browsers (id, data, created, seen, expires) SELECT 'stranger ' || i, 'x', 0, 0, ? + i FROM n`, maxStrangers, ms(now.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"one more", "and one"} {
+		if err := s.AddBrowser(t.Context(), Browser{ID: id, Data: []byte("x"), Expires: now.Add(2 * time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var n int
+	if err := s.db.QueryRow(`SELECT count(*) FROM browsers WHERE user_id IS NULL`).Scan(&n); err != nil || n > maxStrangers {
+		t.Errorf("%d strangers are remembered, %v", n, err)
+	}
+	for _, id := range []string{"hers", "one more", "and one", "stranger 10000"} {
+		if _, err := s.Browser(t.Context(), id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if _, err := s.Browser(t.Context(), "stranger 1"); err != ErrNotFound {
+		t.Errorf("the oldest: %v", err)
+	}
+}
+
 // A computer that was disconnected can be taken off the list, one that is
 // paired or somebody else's cannot.
 func TestForgetMachine(t *testing.T) {
