@@ -540,6 +540,11 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	// Epochs and the registry rise in the same order.
 	h.enrolling.Lock()
 	defer h.enrolling.Unlock()
+	// HELLO may come long after the token was checked. One that has ended since
+	// takes no other connection's place.
+	if err := h.stillGood(ctx, m); err != nil {
+		return nil, err
+	}
 	epoch, err := h.store.Connected(ctx, store.Machine{ID: m.id, User: m.proven().user, Name: hello.DisplayName, Platform: hello.Platform, Arch: hello.Arch, Software: hello.Software})
 	if err != nil {
 		return nil, err
@@ -549,13 +554,37 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	old := h.machines[m.id]
 	h.machines[m.id] = m
 	h.mu.Unlock()
-	// A revocation that came after the token was checked finds the machine in
-	// the registry, or is found here.
-	live, err := h.live(ctx, m.proven())
-	if err != nil || !live {
-		m.revoked()
+	// A revocation that comes now finds the machine in the registry, or is found
+	// here.
+	if err := h.stillGood(ctx, m); err != nil {
+		h.mu.Lock()
+		if old != nil {
+			h.machines[m.id] = old
+		} else {
+			delete(h.machines, m.id)
+		}
+		h.mu.Unlock()
+		return nil, err
 	}
 	return old, nil
+}
+
+// stillGood ends a connection whose token has ended since it was checked; the
+// error says so.
+func (h *Hub) stillGood(ctx context.Context, m *machine) error {
+	p := m.proven()
+	live, err := h.live(ctx, p)
+	switch {
+	case err != nil:
+		return err
+	case !live:
+		m.revoked()
+		return errors.New("the token was revoked before HELLO")
+	case !p.expires.IsZero() && !time.Now().Before(p.expires):
+		m.expired()
+		return errors.New("the token expired before HELLO")
+	}
+	return nil
 }
 
 // dismiss takes a connection that has ended out of the registry.
