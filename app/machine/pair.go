@@ -176,16 +176,24 @@ func (m *Machine) pairThis(ctx context.Context) error {
 
 // commit puts a new sign-in in the place of what was, all of it or nothing. It
 // is called with ops, and is not cut short.
-func (m *Machine) commit(ctx context.Context, t target, tokens login.Tokens) error {
+func (m *Machine) commit(ctx context.Context, t target, tokens login.Tokens) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	item := login.TokenItem(t.hub)
+	// The earlier one may be under way to the keychain, renewed: it must not
+	// come after the new one.
+	old := m.o.Settings.Get().Hub
+	m.link.end()
+	defer func() {
+		if err != nil && old != "" {
+			m.link.begin(old) // as it was before
+		}
+	}()
 	before, missing := m.o.Keychain.Get(ctx, item)
 	if err := login.Save(ctx, m.o.Keychain, item, tokens); err != nil {
 		m.log.Error("The keychain does not take the token", "err", err)
 		return pairUnkept(err)
 	}
-	err := m.paired(ctx, t)
-	if err == nil {
+	if err = m.paired(ctx, t); err == nil {
 		return nil
 	}
 	var undo error
