@@ -75,9 +75,17 @@ func (n *Network) proxyFor(u *url.URL) (*url.URL, error) {
 	}
 	p, err := n.proxy(&to)
 	if err != nil {
-		return nil, &ProxyError{Proxy: "that the environment names", cause: err}
+		return nil, &ProxyError{Proxy: "that the environment names", Variable: variable(u), cause: err}
 	}
 	return p, nil
+}
+
+// variable is the one of the environment that names the proxy for an address.
+func variable(u *url.URL) string {
+	if u.Scheme == "http" || u.Scheme == "ws" {
+		return "HTTP_PROXY"
+	}
+	return "HTTPS_PROXY"
 }
 
 // ProxyName is the proxy that an address is reached through, as HOST:PORT
@@ -104,7 +112,7 @@ func (n *Network) Client() *http.Client {
 		TLSHandshakeTimeout: 15 * time.Second,
 		DisableKeepAlives:   true,
 		OnProxyConnectResponse: func(_ context.Context, p *url.URL, _ *http.Request, resp *http.Response) error {
-			return proxyStatus(p, resp)
+			return proxyStatus(p, "HTTPS_PROXY", resp) // a plain call needs no CONNECT
 		},
 	}
 	return &http.Client{Transport: &throughProxy{n, t}, Timeout: 30 * time.Second,
@@ -126,11 +134,11 @@ func (t *throughProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	var op *net.OpError
 	var refused *ProxyError
 	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) && !errors.As(err, &refused) {
-		return nil, &ProxyError{Proxy: p.Host, cause: err}
+		return nil, &ProxyError{Proxy: p.Host, Variable: variable(r.URL), cause: err}
 	}
 	if err == nil && resp.StatusCode == http.StatusProxyAuthRequired {
 		resp.Body.Close()
-		return nil, proxyStatus(p, resp)
+		return nil, proxyStatus(p, variable(r.URL), resp)
 	}
 	return resp, err
 }
@@ -149,13 +157,14 @@ func (n *Network) Dial(ctx context.Context, address string, header http.Header, 
 	d := websocket.Dialer{HandshakeTimeout: 15 * time.Second, Subprotocols: subprotocols, TLSClientConfig: n.tls()}
 	if p != nil {
 		// The WebSocket library's own proxies speak no TLS, and lose the status.
-		d.NetDialContext = func(ctx context.Context, _, to string) (net.Conn, error) { return n.tunnel(ctx, p, to) }
+		d.NetDialContext = func(ctx context.Context, _, to string) (net.Conn, error) { return n.tunnel(ctx, p, variable(u), to) }
 	}
 	return d.DialContext(ctx, address, header)
 }
 
-// tunnel opens a connection to host:port through a proxy.
-func (n *Network) tunnel(ctx context.Context, p *url.URL, to string) (net.Conn, error) {
+// tunnel opens a connection to host:port through the proxy that a variable of
+// the environment names.
+func (n *Network) tunnel(ctx context.Context, p *url.URL, variable, to string) (net.Conn, error) {
 	if p.Scheme == "socks5" || p.Scheme == "socks5h" {
 		d, err := proxy.FromURL(p, &net.Dialer{})
 		if err == nil {
@@ -164,22 +173,23 @@ func (n *Network) tunnel(ctx context.Context, p *url.URL, to string) (net.Conn, 
 				return conn, nil
 			}
 		}
-		return nil, &ProxyError{Proxy: p.Host, cause: err}
+		return nil, &ProxyError{Proxy: p.Host, Variable: variable, cause: err}
 	}
 	port := p.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[p.Scheme]
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(p.Hostname(), port))
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(p.Hostname(), port))
 	if err != nil {
-		return nil, &ProxyError{Proxy: p.Host, cause: err}
+		return nil, &ProxyError{Proxy: p.Host, Variable: variable, cause: err}
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()
+	conn := raw
 	if p.Scheme == "https" {
 		c := n.tls()
 		c.ServerName = p.Hostname()
-		conn = tls.Client(conn, c)
+		conn = tls.Client(raw, c)
 	}
 	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: to}, Host: to, Header: http.Header{}}
 	if p.User != nil {
@@ -195,9 +205,9 @@ func (n *Network) tunnel(ctx context.Context, p *url.URL, to string) (net.Conn, 
 	}
 	if err != nil {
 		conn.Close()
-		return nil, &ProxyError{Proxy: p.Host, cause: err}
+		return nil, &ProxyError{Proxy: p.Host, Variable: variable, cause: err}
 	}
-	if err := proxyStatus(p, resp); err != nil {
+	if err := proxyStatus(p, variable, resp); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -205,16 +215,17 @@ func (n *Network) tunnel(ctx context.Context, p *url.URL, to string) (net.Conn, 
 }
 
 // proxyStatus is a proxy's refusal, or nil.
-func proxyStatus(p *url.URL, resp *http.Response) error {
+func proxyStatus(p *url.URL, variable string, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	return &ProxyError{Proxy: p.Host, Status: resp.StatusCode, LoggedIn: p.User != nil}
+	return &ProxyError{Proxy: p.Host, Variable: variable, Status: resp.StatusCode, LoggedIn: p.User != nil}
 }
 
 // ProxyError is a proxy that does not let this computer through.
 type ProxyError struct {
 	Proxy    string // HOST:PORT
+	Variable string // of the environment that names it
 	Status   int    // what it answered; 0: it could not be asked
 	LoggedIn bool   // a name and a password were given
 	cause    error
@@ -232,15 +243,15 @@ func (e *ProxyError) Unwrap() error { return e.cause }
 func (e *ProxyError) sentence() string {
 	switch {
 	case e.Status == http.StatusProxyAuthRequired && e.LoggedIn:
-		return "The proxy " + e.Proxy + " does not accept the name and the password that HTTPS_PROXY holds. Mend them, and start this program again."
+		return "The proxy " + e.Proxy + " does not accept the name and the password that " + e.Variable + " holds. Mend them, and start this program again."
 	case e.Status == http.StatusProxyAuthRequired:
-		return "The proxy " + e.Proxy + " asks for a log-in. Put it into HTTPS_PROXY, as in http://NAME:PASSWORD@" + e.Proxy + ", and start this program again."
+		return "The proxy " + e.Proxy + " asks for a log-in. Put it into " + e.Variable + ", as in http://NAME:PASSWORD@" + e.Proxy + ", and start this program again."
 	case e.Status == http.StatusForbidden:
 		return "The proxy " + e.Proxy + " does not let this computer reach the hub. Whoever runs the proxy can allow it."
 	case e.Status != 0:
 		return fmt.Sprintf("The proxy %s could not reach the hub (it answered %d). Is the hub running, and its address right?", e.Proxy, e.Status)
 	}
-	return "The proxy " + e.Proxy + " does not answer. Is it right in HTTPS_PROXY, and the network connected?"
+	return "The proxy " + e.Proxy + " does not answer. Is it right in " + e.Variable + ", and the network connected?"
 }
 
 // Reason says in one plain sentence why a hub could not be reached, and what

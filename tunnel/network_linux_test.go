@@ -331,6 +331,17 @@ func TestOwnAuthority(t *testing.T) {
 		}
 	}
 
+	// A proxy that is reached over TLS, and hangs.
+	environment(t, "HTTPS_PROXY=https://"+silent.Addr().String())
+	n, err = tunnel.NewNetwork(a.file)
+	must(t, err)
+	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, _, err := n.Dial(ctx, "wss://hub.example", nil); !strings.Contains(tunnel.Reason(err), "The proxy "+silent.Addr().String()+" does not answer") {
+		t.Errorf("it says %q of %v", tunnel.Reason(err), err)
+	}
+	environment(t)
+
 	for what, file := range map[string]string{"can't be read": filepath.Join(t.TempDir(), "none"), "no certificate": "/etc/hostname"} {
 		if _, err := tunnel.NewNetwork(file); err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "ca_file") {
 			t.Errorf("%v", err)
@@ -365,9 +376,10 @@ func TestSquid(t *testing.T) {
 	}
 
 	environment(t, with("")...)
-	reaches(t, a.file, base, "asks for a log-in")
+	reaches(t, a.file, base, "asks for a log-in. Put it into HTTPS_PROXY")
 	socket, _ := reach(t, "", open)
-	if why := tunnel.Reason(socket); !strings.Contains(why, "asks for a log-in") {
+	// The variable to mend is the one that names the proxy for this address.
+	if why := tunnel.Reason(socket); !strings.Contains(why, "asks for a log-in. Put it into HTTP_PROXY") {
 		t.Errorf("without encryption: %q", why)
 	}
 	environment(t, with(proxyNotGood)...)
