@@ -211,6 +211,11 @@ func checkAnswer(r Request, a Answer) error {
 // CapabilitySession is the capability of the session card itself.
 const CapabilitySession = "session"
 
+// CapabilityFolders is the capability of looking for a folder to lend. Its
+// permission belongs to no session: "this session" is as long as the program
+// runs.
+const CapabilityFolders = "folders"
+
 // remember stores what holds beyond this request. It is a short write that the
 // request's end does not cut off.
 func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) error {

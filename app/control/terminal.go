@@ -79,19 +79,15 @@ func WriteCard(w io.Writer, c Card, digits string) {
 	switch {
 	case r.Session == "":
 		fmt.Fprint(w, "\nd  declines.\n> ")
-	case r.Capability == capFolders:
+	case r.Capability == consent.CapabilityFolders:
 		fmt.Fprint(w, "\nd  declines,  d s  until this program ends.\n> ")
 	default:
 		fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
 	}
 }
 
-// capFolders is the capability of looking for a folder to lend. Its permission
-// belongs to no session: "this session" is as long as the program runs.
-const capFolders = "folders"
-
 func sessionWords(r consent.Request) string {
-	if r.Capability == capFolders {
+	if r.Capability == consent.CapabilityFolders {
 		return "until this program ends"
 	}
 	return "this session"

@@ -148,7 +148,7 @@ func (o *openCard) build() {
 	buttons := kit.Row(8, o.deny)
 	if r := o.card.Request; r.Capability != consent.CapabilitySession && r.Session != "" {
 		words := "Deny for this session"
-		if r.Capability == capFolders {
+		if r.Capability == consent.CapabilityFolders {
 			words = "Deny until " + Name + " quits"
 		}
 		buttons.Add(kit.NewButton(words, kit.Link, func() {

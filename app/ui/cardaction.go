@@ -40,10 +40,6 @@ var scopeWords = map[consent.Scope]string{
 	consent.Once: "Once", consent.Session: "This session", consent.Minutes15: "15 minutes", consent.Always: "Always",
 }
 
-// capFolders is the capability of looking for a folder to lend. Its permission
-// belongs to no session: "this session" is as long as the program runs.
-const capFolders = "folders"
-
 const whileItRuns = "Until " + Name + " quits"
 
 func (b *actionBody) content() fyne.CanvasObject {
@@ -73,7 +69,7 @@ func (b *actionBody) content() fyne.CanvasObject {
 	var words []string
 	for _, s := range b.scopes {
 		word := scopeWords[s]
-		if s == consent.Session && r.Capability == capFolders {
+		if s == consent.Session && r.Capability == consent.CapabilityFolders {
 			word = whileItRuns
 		}
 		words = append(words, word)
@@ -164,7 +160,7 @@ func (b *actionBody) allowWord() string {
 func (b *actionBody) facts() fyne.CanvasObject {
 	col := kit.Column(6)
 	effects := b.o.card.Request.Effects
-	if len(effects) == 1 && (effects[0].Kind == consent.EffectRun || b.o.card.Request.Capability == capFolders) {
+	if len(effects) == 1 && (effects[0].Kind == consent.EffectRun || b.o.card.Request.Capability == consent.CapabilityFolders) {
 		return nil
 	}
 	for i, e := range effects {
@@ -190,7 +186,7 @@ func exactWords(r consent.Request) string {
 	switch {
 	case r.Action == "run":
 		words = "Exactly this runs"
-	case r.Capability == capFolders:
+	case r.Capability == consent.CapabilityFolders:
 		words = "In these places"
 	}
 	if n := strings.Count(strings.TrimSuffix(r.Exact, "\n"), "\n") + 1; n > mostExact {
@@ -213,7 +209,7 @@ type chip struct {
 func effectChips(r consent.Request, full bool) []chip {
 	var out []chip
 	seen := map[consent.EffectKind]bool{}
-	if r.Capability == capFolders {
+	if r.Capability == consent.CapabilityFolders {
 		return []chip{{"●", "Names of folders, no contents", kit.ToneQuiet}}
 	}
 	for _, e := range r.Effects {

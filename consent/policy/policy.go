@@ -255,7 +255,7 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Capability == consent.CapabilitySession {
 		return "Open a session in " + consent.Visible(r.Folder, false) + ": " + ModeWords(c.Mode)
 	}
-	if r.Capability == "folders" && r.Action == "browse" {
+	if r.Capability == consent.CapabilityFolders && r.Action == "browse" {
 		return "See the names of folders on this computer"
 	}
 	s := r.Capability + ": " + r.Action
