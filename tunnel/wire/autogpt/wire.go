@@ -282,17 +282,6 @@ func CapabilityOf(t Type) string { return kinds[t].needs }
 // after it lost the connection: nothing is changed by it.
 func Harmless(t Type) bool { return kinds[t].harmless }
 
-// Wait is how long a hub waits for the reply to t.
-func Wait(t Type) time.Duration {
-	switch {
-	case t == TypeDetach:
-		return DetachWait
-	case kinds[t].control:
-		return ControlWait
-	}
-	return DataWait
-}
-
 func clip(t Type) Type {
 	if len(t) > 40 {
 		return t[:40]
