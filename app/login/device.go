@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
 )
+
+// maxCode is the longest code that a person is asked to type, in bytes.
+const maxCode = 64
 
 // Code is what the person types, and where.
 type Code struct {
@@ -30,8 +34,8 @@ func ByCode(ctx context.Context, hc *http.Client, s Server, begun func(Code)) (T
 	if err != nil {
 		return Tokens{}, refusal(err)
 	}
-	if da.UserCode == "" || da.VerificationURI == "" {
-		return Tokens{}, fmt.Errorf("%w: it gave no code", ErrRefused)
+	if len(da.UserCode) > maxCode || strings.TrimSpace(da.UserCode) == "" || !at(da.VerificationURI, s.DeviceURL) {
+		return Tokens{}, fmt.Errorf("%w: it gave no code that a person can type on its page", ErrRefused)
 	}
 	until, _ := ctx.Deadline()
 	if da.Expiry.IsZero() || da.Expiry.After(until) {

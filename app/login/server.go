@@ -67,7 +67,7 @@ func OwnHub(ctx context.Context, c *http.Client, address string) (Server, error)
 	defer resp.Body.Close()
 	if to, err := resp.Location(); err == nil && to.Host != "" {
 		if base, ok := strings.CutSuffix(to.Path, wellKnown); ok {
-			return Server{}, &MovedError{to.Scheme + "://" + to.Host + base}
+			return Server{}, moved(to.Scheme + "://" + to.Host + base)
 		}
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
@@ -89,17 +89,37 @@ func OwnHub(ctx context.Context, c *http.Client, address string) (Server, error)
 	}
 	m.Issuer = strings.TrimSuffix(m.Issuer, "/")
 	if !sameAddress(m.Issuer, address) {
-		return Server{}, &MovedError{m.Issuer}
+		return Server{}, moved(m.Issuer)
 	}
-	// An encrypted hub sends nobody to a place that is not.
+	// A hub does all of it itself: nobody is sent, and nothing that proves this
+	// computer goes, anywhere else.
 	for _, e := range []string{m.Authorize, m.Token, m.Device, m.Revoke} {
-		u, err := url.Parse(e)
-		if e != "" && (err != nil || u.Scheme != "https" && (u.Scheme != "http" || strings.HasPrefix(address, "https:"))) {
-			return Server{}, fmt.Errorf("%w: it names the address %q", ErrNotAHub, e)
+		if e != "" && !at(e, address) {
+			return Server{}, fmt.Errorf("%w: it names the address %.100q", ErrNotAHub, e)
 		}
 	}
 	return Server{Issuer: m.Issuer, AuthorizeURL: m.Authorize, TokenURL: m.Token, DeviceURL: m.Device, RevokeURL: m.Revoke,
 		Client: ownClient, Scopes: []string{"openid", "offline_access", "machine"}, RedirectHost: "127.0.0.1"}, nil
+}
+
+// moved is a hub's word that its address is another one, if that can be one.
+func moved(to string) error {
+	u, err := url.Parse(to)
+	if err != nil || len(to) > 300 || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
+		strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: it calls itself %.100q", ErrNotAHub, to)
+	}
+	return &MovedError{to}
+}
+
+// at tells whether a page lies at an address: same scheme, host and port.
+func at(page, address string) bool {
+	p, err := url.Parse(page)
+	a, aerr := url.Parse(address)
+	if err != nil || aerr != nil || p.User != nil {
+		return false
+	}
+	return sameAddress(p.Scheme+"://"+p.Host, a.Scheme+"://"+a.Host)
 }
 
 // sameAddress tells whether two addresses are one: the case of the host and a

@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -223,6 +224,33 @@ func TestByCode(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct{ code, page string }{
+		"none":                   {"", "/pair"},
+		"blank":                  {" \n", "/pair"},
+		"longer than anybody's":  {strings.Repeat("A", 1<<19), "/pair"},
+		"no page":                {"BCDF-GHJK", ""},
+		"a page of another site": {"BCDF-GHJK", "https://other.example/pair"},
+		"a file":                 {"BCDF-GHJK", "file:///etc/passwd"},
+		"a script":               {"BCDF-GHJK", "javascript:alert(1)"},
+	} {
+		t.Run("a code that is none: "+name, func(t *testing.T) {
+			var srv *httptest.Server
+			srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				page := c.page
+				if strings.HasPrefix(page, "/") {
+					page = srv.URL + page
+				}
+				// Odd numbers too: they must do nothing either.
+				_ = json.NewEncoder(w).Encode(map[string]any{"device_code": "d", "user_code": c.code, "verification_uri": page, "expires_in": -1 << 62, "interval": 1 << 62})
+			}))
+			defer srv.Close()
+			s := login.Server{DeviceURL: srv.URL + "/device", TokenURL: srv.URL + "/token", Client: "localpc"}
+			_, err := login.ByCode(t.Context(), hc, s, func(login.Code) { t.Error("the person is told") })
+			if !errors.Is(err, login.ErrRefused) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
 	t.Run("not offered", func(t *testing.T) {
 		if _, err := login.ByCode(t.Context(), hc, login.AutoGPT("https://x", "https://x", "c", "s", 1, 1), nil); !errors.Is(err, login.ErrNoCodes) {
 			t.Errorf("%v", err)
@@ -248,9 +276,23 @@ func TestOwnHub(t *testing.T) {
 	if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.As(err, &moved) || moved.Address != "https://hub.example" {
 		t.Errorf("a hub of another name: %v", err)
 	}
-	a.meta = map[string]string{"token_endpoint": "file:///etc/passwd"}
-	if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.Is(err, login.ErrNotAHub) {
-		t.Errorf("a place that is none: %v", err)
+	// All of it is done at the hub itself.
+	for _, field := range []string{"authorization_endpoint", "token_endpoint", "device_authorization_endpoint", "revocation_endpoint"} {
+		for _, to := range []string{"file:///etc/passwd", "https://other.example/token", "http://127.0.0.1:631/", "//other.example/token", "/token", "javascript:alert(1)", "%",
+			strings.Replace(a.srv.URL, "http:", "https:", 1) + "/token", strings.Replace(a.srv.URL, "http://", "http://anna@", 1) + "/token", a.srv.URL + ".other.example/token"} {
+			a.meta = map[string]string{field: to}
+			if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.Is(err, login.ErrNotAHub) {
+				t.Errorf("%s at %s: %v", field, to, err)
+			}
+		}
+	}
+	// What it calls itself is shown to the person.
+	for _, name := range []string{"", "hub", "file:///x", "javascript:alert(1)", "https://\x1b[2Jhub.example", "https://hub.example/\u202egnp", "https://anna@hub.example",
+		"https://hub.example/ pair with another", "https://" + strings.Repeat("x", 400)} {
+		a.meta = map[string]string{"issuer": name}
+		if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.Is(err, login.ErrNotAHub) || len(err.Error()) > 600 {
+			t.Errorf("a hub that calls itself %q: %v", name, err)
+		}
 	}
 	for name, h := range map[string]http.HandlerFunc{
 		"another server": http.NotFound,

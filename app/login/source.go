@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -249,13 +250,30 @@ func (s *Source) exchange(ctx context.Context, t Tokens) (_ Tokens, sent bool, _
 		return Tokens{}, c.sent.Load(), err
 	}
 	switch code := re.Response.StatusCode; {
-	case code == http.StatusBadRequest, code == http.StatusUnauthorized, code == http.StatusForbidden:
+	case (code == http.StatusBadRequest || code == http.StatusUnauthorized || code == http.StatusForbidden) && hubsWord(re):
 		return Tokens{}, false, fmt.Errorf("%w: %w", ErrSignIn, err)
 	case code == http.StatusGatewayTimeout, code/100 == 2:
 		// The hub may have heard it, or gave something that is no pair.
 		return Tokens{}, true, err
 	}
 	return Tokens{}, false, err // refused for now: busy, being replaced, down
+}
+
+// hubsWord tells a hub's refusal, which says why in JSON, from that of something
+// before it, such as a proxy's page: the sign-in may be good still.
+func hubsWord(re *oauth2.RetrieveError) bool {
+	var said struct {
+		Error  string          `json:"error"`
+		Detail json.RawMessage `json:"detail"` // AutoGPT's
+	}
+	if json.Unmarshal(re.Body, &said) != nil {
+		return false
+	}
+	switch said.Error {
+	case "temporarily_unavailable", "server_error", "slow_down":
+		return false
+	}
+	return said.Error != "" || len(said.Detail) > 0
 }
 
 // Save keeps a new sign-in in the keychain, in the place of an earlier one.

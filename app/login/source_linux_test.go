@@ -251,6 +251,58 @@ func TestHubAway(t *testing.T) {
 	s.asked(2)
 }
 
+// What stands before a hub may refuse as well: only the hub's own word ends a
+// sign-in.
+func TestRefusedOnTheWay(t *testing.T) {
+	s := newSignIn(t, nil, 57*time.Minute)
+	other := newAuthority(t) // where a redirect leads
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		ends   bool
+	}{
+		"a proxy's page":      {403, "<html><h1>403 Forbidden</h1></html>", false},
+		"a log-in":            {401, "", false},
+		"a proxy's JSON":      {403, `{"message":"blocked"}`, false},
+		"a list":              {400, `[]`, false},
+		"a damaged request":   {400, "Bad Request", false},
+		"a busy hub":          {400, `{"error":"temporarily_unavailable"}`, false},
+		"too many":            {429, `{"error":"invalid_grant"}`, false},
+		"a redirect":          {307, `{"error":"invalid_grant"}`, false},
+		"a hub":               {400, `{"error":"invalid_grant"}`, true},
+		"a hub, not the same": {401, `{"error":"invalid_client"}`, true},
+		"AutoGPT":             {400, `{"detail":"Invalid refresh token"}`, true},
+		"AutoGPT's client":    {401, `{"detail":[{"msg":"x"}]}`, true},
+	} {
+		first := s.a.signedIn(s.k, item, 57*time.Minute)
+		before := s.a.count()
+		s.a.onRefresh = func(w http.ResponseWriter) bool {
+			w.Header().Set("Location", other.srv.URL+"/token")
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+			return false
+		}
+		s.restart()
+		if got, err := s.Token(t.Context()); err != nil || got != first.Access {
+			t.Errorf("%s: the token is %q, %v; it is good for a while", name, got, err)
+		}
+		s.a.onRefresh = nil
+		s.restart()
+		err := s.Rejected(t.Context(), first.Access)
+		now, terr := s.Token(t.Context())
+		asked := s.a.count() - before
+		switch {
+		case c.ends && (!errors.Is(err, login.ErrSignIn) || !errors.Is(terr, login.ErrSignIn) || asked != 1):
+			t.Errorf("%s: %v, %v after %d questions, want the end", name, err, terr, asked)
+		case !c.ends && (err != nil || terr != nil || now == first.Access || asked != 2):
+			t.Errorf("%s: %v, %v after %d questions, want a new token", name, err, terr, asked)
+		}
+	}
+	if n := other.count(); n != 0 {
+		t.Error("a refresh token went elsewhere")
+	}
+}
+
 // A keychain that stops answering while the hub renews: the new pair waits in
 // memory until it is kept, and only then it is used.
 func TestKeychainStopsInBetween(t *testing.T) {
