@@ -81,6 +81,16 @@ func loginName(name string) (string, error) {
 	return precis.Nickname.CompareKey(name)
 }
 
+// LoginName is one form of all ways to write the name of a person that LogIn
+// takes for the same; "" when nobody can have that name.
+func LoginName(name string) string {
+	login, err := loginName(name)
+	if err != nil {
+		return ""
+	}
+	return login
+}
+
 const userColumns = `u.id, u.name, u.role, u.created, u.password <> '', u.password <> '' OR EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = u.id), u.handle`
 
 func scanUser(row interface{ Scan(...any) error }) (User, error) {

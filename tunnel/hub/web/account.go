@@ -79,7 +79,7 @@ func here(r *http.Request) string {
 // out: who knew the old one is so too.
 func (f *Face) setPassword(w http.ResponseWriter, r *http.Request, u *store.User) {
 	if u.Password {
-		name := "name " + strings.ToLower(u.Name)
+		name := guesses(u.Name)
 		if !f.names.take(name) {
 			f.account(w, r, u, http.StatusTooManyRequests, tooMany)
 			return

@@ -2,8 +2,11 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"localpc/tunnel/hub/store"
 )
 
 func TestLimiter(t *testing.T) {
@@ -67,6 +70,40 @@ func TestAgentName(t *testing.T) {
 	} {
 		if got := agentName(agent); got != want {
 			t.Errorf("%q is called %q", agent, got)
+		}
+	}
+}
+
+// Whoever guesses the password of one person has the guesses of one person,
+// however they write the name.
+func TestGuessesAreCountedByPerson(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	token, err := s.SetupToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const password = "a quiet harbour at noon"
+	if _, err := s.Claim(t.Context(), token, store.Claim{Name: "Ana", Password: password}); err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for _, name := range []string{"Anna", "Ana", "ana", "ANA", " ana ", "Ａｎａ", "ａna", "𝐀𝐧𝐚", "Aⓝa", "ᴬna"} {
+		if _, err := s.LogIn(t.Context(), name, password); err == nil != (guesses(name) == guesses("Ana")) {
+			t.Errorf("%q logs in: %v, and is counted as %q", name, err, guesses(name))
+		} else if err == nil {
+			same++
+		}
+	}
+	if same < 6 {
+		t.Errorf("only %d ways to write the name", same)
+	}
+	for _, nobody := range []string{"", "\x00", strings.Repeat("x", 100)} {
+		if guesses(nobody) != guesses("") {
+			t.Errorf("%.10q is counted as %.10q", nobody, guesses(nobody))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"localpc/tunnel/hub/store"
 )
@@ -54,7 +53,7 @@ func (f *Face) logIn(w http.ResponseWriter, r *http.Request) {
 		}
 		f.show(w, r, status, "login", view{Title: "Log in", Error: sentence, Data: d})
 	}
-	address, name := network(r), "name "+strings.ToLower(strings.TrimSpace(d.Name))
+	address, name := network(r), guesses(d.Name)
 	passkey := r.PostFormValue("credential")
 	if !f.logins.take(address) || passkey == "" && !f.names.take(name) {
 		f.log.Warn("Log-in refused", "address", address, "reason", "too many tries")
@@ -95,6 +94,10 @@ func (f *Face) logIn(w http.ResponseWriter, r *http.Request) {
 	f.log.Info("Logged in", "user", u.ID, "address", address, "passkey", passkey != "")
 	http.Redirect(w, r, d.Next, http.StatusSeeOther)
 }
+
+// guesses is what wrong passwords for a name are counted by, however the name
+// is written.
+func guesses(name string) string { return "name " + store.LoginName(name) }
 
 func (f *Face) logOut(w http.ResponseWriter, r *http.Request) {
 	if err := f.sessions.Destroy(r.Context()); err != nil {

@@ -247,13 +247,13 @@ func from(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-// network is what tries are counted by: of IPv6 the /64, which one subscriber
-// has whole.
+// network is what tries are counted by: of IPv6 the /48, as much as one
+// subscriber may have.
 func network(r *http.Request) string {
 	a := from(r)
 	bits := 32
 	if a.Is6() {
-		bits = 64
+		bits = 48
 	}
 	p, err := a.Prefix(bits)
 	if err != nil {
