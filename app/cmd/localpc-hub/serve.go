@@ -46,8 +46,9 @@ func (c *cli) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What libraries say by themselves is heard when it is a warning.
-	slog.SetDefault(slog.New(c.handler(slog.LevelWarn)))
+	// What libraries say by themselves is heard when it is an error: the
+	// sign-in's repeats, as warnings, whatever a stranger sent.
+	slog.SetDefault(slog.New(c.handler(slog.LevelError)))
 	config, proxies, err := c.door(log)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -353,6 +354,25 @@ func TestLogAndMetrics(t *testing.T) {
 	}
 	file(t, http.DefaultClient, address, box, "GET", "secret-name.txt", "")
 	secret := "0123456789abcdef0123456789abcdef01234567"
+	// Nor what a stranger sends to the sign-in, which refuses it.
+	long := secret + strings.Repeat("x", 10_000)
+	ask, err := http.NewRequest("GET", address+"/oauth/authorize?"+url.Values{"client_id": {"localpc"}, "response_type": {"code"},
+		"redirect_uri": {"http://127.0.0.1:1/callback"}, "scope": {"machine " + secret}, "state": {long}, "code_challenge": {secret}}.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.DefaultTransport.RoundTrip(ask); err != nil || resp.StatusCode != 302 {
+		t.Errorf("authorize: %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	for _, path := range []string{"/oauth/token", "/oauth/device_authorization", "/oauth/revoke", "/api/oauth/token"} {
+		if resp, err := http.PostForm(address+path, url.Values{"client_id": {"localpc"}, "grant_type": {long}, "token": {long}, long: {"x"}, "scope": {secret}}); err != nil || resp.StatusCode >= 500 {
+			t.Errorf("%s: %v, %v", path, resp, err)
+		} else {
+			resp.Body.Close()
+		}
+	}
 	req, _ := http.NewRequest("GET", address+"/join/"+secret+"?token="+secret, nil)
 	req.Header.Set("X-Forwarded-For", "6.6.6.6, 203.0.113.9")
 	if resp, err := http.DefaultClient.Do(req); err != nil {
@@ -369,6 +389,9 @@ func TestLogAndMetrics(t *testing.T) {
 	}
 	found := false
 	for line := range strings.Lines(log) {
+		if len(line) > 1000 {
+			t.Errorf("a line has %d bytes: %.200s", len(line), line)
+		}
 		var entry map[string]any
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Errorf("a line is not JSON: %s", line)
