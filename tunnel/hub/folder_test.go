@@ -43,7 +43,7 @@ func newPage(t *testing.T) *page {
 	t.Helper()
 	options := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), append(options, chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.ExecPath("/usr/bin/chromium"), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(60*time.Second))...)
+		chromedp.ExecPath("/usr/bin/chromium-headless-shell"), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(60*time.Second))...)
 	tab, cancel := chromedp.NewContext(alloc)
 	if err := chromedp.Do(tab); err != nil {
 		cancel()
