@@ -132,7 +132,11 @@ func (s *Server) accept() {
 func (s *Server) serve(c *net.UnixConn) {
 	defer s.wg.Done()
 	defer c.Close()
-	stop := context.AfterFunc(s.ctx, func() { c.Close() })
+	// The answer under way is still given: it may be that to "quit".
+	stop := context.AfterFunc(s.ctx, func() {
+		_ = c.SetReadDeadline(time.Now())
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	})
 	defer stop()
 	if err := checkPeer(c); err != nil {
 		s.log.Warn("A connection to the control socket was refused", "err", err)

@@ -256,3 +256,23 @@ func TestClose(t *testing.T) {
 	}
 	s.Close() // twice does no harm
 }
+
+// Who asks for the end hears that it comes, however soon it does.
+func TestQuitIsAnswered(t *testing.T) {
+	for range 20 {
+		h := machine()
+		closed, server := make(chan struct{}), make(chan *control.Server, 1)
+		h.Intend = func(context.Context, snapshot.Intent) (snapshot.Reply, error) {
+			go func() { defer close(closed); (<-server).Close() }()
+			time.Sleep(2 * time.Millisecond)
+			return snapshot.Reply{Text: "Quitting."}, nil
+		}
+		s, path := listen(t, h)
+		server <- s
+		r, err := dial(t, path).Intend(snapshot.Intent{Kind: snapshot.Quit})
+		if err != nil || r.Text != "Quitting." {
+			t.Errorf("%+v, %v", r, err)
+		}
+		<-closed
+	}
+}

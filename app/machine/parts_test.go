@@ -45,7 +45,7 @@ func newMachine(t *testing.T) *Machine {
 }
 
 // openMachine is newMachine after a restart.
-func openMachine(t *testing.T, paths settings.Paths) *Machine {
+func openMachine(t *testing.T, paths settings.Paths, change ...func(*Options)) *Machine {
 	t.Helper()
 	must(t, paths.Make())
 	set, err := settings.Load(paths)
@@ -55,8 +55,12 @@ func openMachine(t *testing.T, paths settings.Paths) *Machine {
 	t.Cleanup(func() { st.Close() })
 	l, err := record.Open(context.Background(), record.Options{Rows: st, Key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), Kept: true})
 	must(t, err)
-	m, err := New(Options{Paths: paths, Settings: set, Store: st, Record: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Hooks: Hooks{Publish: func(snapshot.Snapshot) {}}})
+	o := Options{Paths: paths, Settings: set, Store: st, Record: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Hooks: Hooks{Publish: func(snapshot.Snapshot) {}}}
+	for _, fn := range change {
+		fn(&o)
+	}
+	m, err := New(o)
 	must(t, err)
 	return m
 }
