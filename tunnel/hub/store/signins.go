@@ -106,7 +106,8 @@ func (s *Store) end(ctx context.Context, tx *sql.Tx, where, reason string, args 
 
 // BindSignIn gives a sign-in to the machine that came with it; the first keeps
 // it. ErrNotFound when it is another machine's, or ended; ErrTaken when another
-// user is signed in with the machine.
+// user is signed in with the machine, or the same with another client: the
+// person who agreed was not told of that computer, whose work it would get.
 func (s *Store) BindSignIn(ctx context.Context, signIn, machine string) error {
 	return s.begin(ctx, "bind sign-in", func(tx *sql.Tx) error {
 		var user, client, bound string
@@ -117,6 +118,14 @@ func (s *Store) BindSignIn(ctx context.Context, signIn, machine string) error {
 		case machine:
 			return nil
 		case "":
+			var taken bool
+			if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM signins WHERE machine = ?1 AND client <> ?2 AND revoked = 0)
+				OR EXISTS (SELECT 1 FROM tokens WHERE kind = 'machine' AND machine = ?1 AND revoked = 0)`, machine, client).Scan(&taken); err != nil {
+				return fmt.Errorf("bind sign-in: %w", err)
+			}
+			if taken {
+				return ErrTaken
+			}
 			_, err := s.bind(ctx, tx, signIn, user, client, machine, "")
 			return err
 		}

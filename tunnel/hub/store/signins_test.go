@@ -59,7 +59,7 @@ func TestSignIns(t *testing.T) {
 		t.Errorf("another's computer: %v", err)
 	}
 	for i, want := range []error{nil, nil, ErrNotFound} {
-		machine := map[bool]string{true: "m-1", false: "m-3"}[i < 2]
+		machine := map[bool]string{true: "m-3", false: "m-4"}[i < 2]
 		if err := s.BindSignIn(t.Context(), b.SignIn, machine); err != want {
 			t.Errorf("bind %d: %v", i, err)
 		}
@@ -67,15 +67,17 @@ func TestSignIns(t *testing.T) {
 	if err := s.BindSignIn(t.Context(), "s-unknown", "m-1"); err != ErrNotFound {
 		t.Errorf("unknown: %v", err)
 	}
-	// Two clients of one computer live side by side; the same again does not.
-	if live, err := s.SignInLive(t.Context(), a.SignIn); !live || err != nil {
-		t.Errorf("live %v, %v", live, err)
+	// Where the person was told of the computer, two clients of it live side by
+	// side; the same again does not.
+	beside := signedIn(t, s, now, "owner", "ours", "m-3")
+	if live, err := s.SignInLive(t.Context(), b.SignIn); len(beside.Ended) != 0 || !live || err != nil {
+		t.Errorf("ended %v, live %v, %v", beside.Ended, live, err)
 	}
-	again := signedIn(t, s, now, "owner", "ours", "m-1")
-	if len(again.Ended) != 1 || again.Ended[0] != a.SignIn {
+	again := signedIn(t, s, now, "owner", "ours", "m-3")
+	if len(again.Ended) != 1 || again.Ended[0] != beside.SignIn {
 		t.Errorf("ended %v", again.Ended)
 	}
-	if err := s.RevokeMachineSignIns(t.Context(), "m-1"); err != nil {
+	if err := errors.Join(s.RevokeMachineSignIns(t.Context(), "m-1"), s.RevokeMachineSignIns(t.Context(), "m-3")); err != nil {
 		t.Fatal(err)
 	}
 	for _, gone := range []Issued{a, b, again} {
@@ -123,6 +125,30 @@ func TestSignInAndMachineToken(t *testing.T) {
 	b := signedIn(t, s, s.Steady(), guest.ID, "theirs", "")
 	if err := s.BindSignIn(t.Context(), b.SignIn, "m-1"); err != ErrTaken {
 		t.Errorf("a paired computer: %v", err)
+	}
+	// Nor does it take the place of another program's computer of the same
+	// person: nobody was told of that.
+	own := signedIn(t, s, s.Steady(), guest.ID, "ours", "m-3")
+	if err := s.BindSignIn(t.Context(), b.SignIn, "m-3"); err != ErrTaken {
+		t.Errorf("another program's computer: %v", err)
+	}
+	mine := signedIn(t, s, s.Steady(), "owner", "theirs", "")
+	if err := s.BindSignIn(t.Context(), mine.SignIn, "m-1"); err != ErrTaken {
+		t.Errorf("a paired computer of one's own: %v", err)
+	}
+	if live, err := s.SignInLive(t.Context(), own.SignIn); err != nil || !live {
+		t.Errorf("the other program's sign-in: %v, %v", live, err)
+	}
+	// Once that is over it may, and signing in again may always.
+	if err := s.RevokeMachine(t.Context(), guest.ID, "m-3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.BindSignIn(t.Context(), b.SignIn, "m-3"); err != nil {
+		t.Errorf("a computer that was let go: %v", err)
+	}
+	again := signedIn(t, s, s.Steady(), guest.ID, "theirs", "")
+	if err := s.BindSignIn(t.Context(), again.SignIn, "m-3"); err != nil {
+		t.Errorf("again: %v", err)
 	}
 	signedIn(t, s, s.Steady(), guest.ID, "ours", "m-2")
 	if _, err := s.AddMachineToken(t.Context(), "owner", "m-2", "Mac-2", false); err != ErrTaken {
