@@ -17,7 +17,7 @@ import (
 // {"detail": …}.
 func (f *Face) AutoGPT() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /auth/authorize", f.visit(answering(f.autogptAuthorizePage)))
+	mux.Handle("GET /auth/authorize", f.visit(byPerson(answering(f.autogptAuthorizePage))))
 	mux.Handle("POST /api/oauth/authorize", f.visit(answering(f.autogptAuthorize)))
 	mux.Handle("POST /api/oauth/token", f.visit(answering(f.autogptToken)))
 	mux.Handle("POST /api/oauth/revoke", f.visit(answering(f.autogptRevoke)))

@@ -269,6 +269,50 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// A page of another site cannot use up what its visitor may ask for.
+func TestNoRequestsInPassing(t *testing.T) {
+	h := start(t)
+	ours := h.config().AuthCodeURL("s", append(about("m-1"), oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))...)
+	theirs := h.url + "/auth/authorize?" + theirQuery(oauth2.GenerateVerifier()).Encode()
+	for _, at := range []string{ours, theirs} {
+		for _, c := range []struct{ method, dest string }{{"GET", "image"}, {"GET", "iframe"}, {"GET", "empty"}, {"GET", "script"}, {"HEAD", ""}, {"HEAD", "document"}} {
+			for range 30 {
+				req, err := http.NewRequestWithContext(t.Context(), c.method, at, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.dest != "" {
+					req.Header.Set("Sec-Fetch-Dest", c.dest)
+					req.Header.Set("Sec-Fetch-Site", "cross-site")
+				}
+				resp, err := h.http.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusForbidden {
+					t.Fatalf("%s as %q: %d", c.method, c.dest, resp.StatusCode)
+				}
+			}
+		}
+	}
+	for _, at := range []string{ours, theirs} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Sec-Fetch-Dest", "document")
+		resp, err := h.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if to := resp.Header.Get("Location"); !strings.HasPrefix(to, h.url+"/pair?request=") {
+			t.Errorf("a window goes to %q", to)
+		}
+	}
+}
+
 // An address that guesses tokens is held off; one that has good ones is not
 // counted.
 func TestGuessesAreLimited(t *testing.T) {

@@ -29,7 +29,7 @@ func (f *Face) routes() http.Handler {
 	serve := op.RegisterServer(s, endpoints, op.WithServerCORSOptions(nil), op.WithEncoder(issuing{oidc.NewEncoder(), f.o.Issuer}))
 	about := op.RegisterMetadataServer(metadata{Face: f}, op.WithServerCORSOptions(nil))
 	mux := http.NewServeMux()
-	mux.Handle("GET /oauth/authorize", f.visit(f.authorizeDoor(serve)))
+	mux.Handle("GET /oauth/authorize", f.visit(byPerson(f.authorizeDoor(serve))))
 	for _, e := range []*op.Endpoint{endpoints.Token, endpoints.Revocation, endpoints.DeviceAuthorization} {
 		mux.Handle("POST "+e.Relative(), f.visit(f.formDoor(serve)))
 	}
@@ -48,6 +48,19 @@ func (f *Face) visit(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), fromKey{}, addressOf(r))))
+	})
+}
+
+// byPerson takes what a browser's window goes to. A page of another site that
+// names the address as a picture, say, would use up the requests that its
+// visitor may make; and a check of the link, as mail programs do, is no request.
+func byPerson(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if dest := r.Header.Get("Sec-Fetch-Dest"); dest != "" && dest != "document" || r.Method != http.MethodGet {
+			http.Error(w, "Open this page in a window of its own.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
