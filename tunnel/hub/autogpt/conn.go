@@ -260,7 +260,7 @@ func (c *conn) ended() *wire.Error {
 func (c *conn) beat() {
 	t := time.NewTicker(c.f.o.Heartbeat)
 	defer t.Stop()
-	expiry := time.NewTimer(c.access.Expires.Sub(c.f.o.Now()))
+	expiry := time.NewTimer(time.Until(c.access.Expires))
 	defer expiry.Stop()
 	for {
 		select {

@@ -33,7 +33,8 @@ const (
 // Hub is what the face needs of the hub. store.ErrNotFound says that there is
 // no such thing; any other error is a failure of the hub's.
 type Hub interface {
-	// Access gives what a bearer token is good for.
+	// Access gives what a bearer token is good for. Expires holds when the
+	// computer's clock is set, as time.Until of it is taken.
 	Access(ctx context.Context, bearer string) (store.Access, error)
 	// BindSignIn keeps a sign-in for the first machine that comes with it, and
 	// fails for any other, and for one that belongs to somebody else.
@@ -73,17 +74,11 @@ type Options struct {
 	Heartbeat, PongTimeout           time.Duration
 	Outstanding                      int // requests of one connection
 	BacklogFrames, BacklogBytes      int // replies of one request that nobody has taken
-
-	// Now is the clock that sign-ins expire by; nil is the computer's.
-	Now func() time.Time
 }
 
 func (o *Options) settle() {
 	if o.Log == nil {
 		o.Log = slog.Default()
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	if o.Grants == nil {
 		o.Grants = []string{msg.Shell, msg.Files, msg.ComputerUse, msg.LocalLLM, msg.Browse}
@@ -198,7 +193,7 @@ func (f *Face) check(r *http.Request, session string) (store.Access, store.Bindi
 		return a, store.Binding{}, bad
 	case err != nil:
 		return a, store.Binding{}, failed(err)
-	case a.User == "" || a.Client != Client || !slices.Contains(a.Scopes, Scope) || !f.o.Now().Before(a.Expires):
+	case a.User == "" || a.Client != Client || !slices.Contains(a.Scopes, Scope) || time.Until(a.Expires) <= 0:
 		return a, store.Binding{}, bad
 	}
 	if session == "" {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/gorilla/websocket"
 
@@ -299,6 +300,44 @@ func TestTokenExpires(t *testing.T) {
 	data, _ := r.join(chat, token, "/work")
 	control.closed(4401)
 	data.closed(4401)
+}
+
+// setClock is a moment as it was read before somebody set the computer's clock
+// forward by d: wall clocks say another time of it, and the steady one does not.
+func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	was := at
+	// The seconds of a time with a steady reading stand from bit 30 on.
+	*(*uint64)(unsafe.Pointer(&at)) -= uint64(int64(d/time.Second)) << 30
+	if at.Sub(was) != 0 || was.Round(0).Sub(at.Round(0)) != d {
+		t.Fatalf("%s and %s do not differ by the wall clock alone", was, at)
+	}
+	return at
+}
+
+// A clock that is set forward or back neither shuts anybody out nor lets a
+// connection outlive its token.
+func TestClockIsSet(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.bind(chat, "/work")
+			ends := setClock(t, time.Now().Add(3*time.Second), d)
+			token := r.token("s1", func(a *store.Access) { a.Expires = ends })
+			control, _ := r.join("", token, nil)
+			data, _ := r.join(chat, token, "/work")
+			control.closed(4401)
+			data.closed(4401)
+			if late := time.Since(ends); late < 0 || late > 5*time.Second {
+				t.Errorf("they ended %s after their token", late)
+			}
+			if _, resp, _ := r.dial("", token); resp == nil || resp.StatusCode != 401 {
+				t.Errorf("the token that has ended: %v", resp)
+			}
+		})
+	}
 }
 
 func TestCloseSendsMachinesOff(t *testing.T) {
