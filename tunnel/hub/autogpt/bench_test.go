@@ -37,7 +37,9 @@ type books struct {
 	joined   []*autogpt.Machine
 	left     []*autogpt.Machine
 	heard    int
-	broken   error // of Access
+	broken   error  // of Access
+	unsure   error  // of SignInLive
+	asked    func() // when SignInLive is asked
 }
 
 func (b *books) Access(_ context.Context, bearer string) (store.Access, error) {
@@ -67,6 +69,12 @@ func (b *books) BindSignIn(_ context.Context, signIn, machine string) error {
 func (b *books) SignInLive(_ context.Context, signIn string) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.asked != nil {
+		b.asked()
+	}
+	if b.unsure != nil {
+		return false, b.unsure
+	}
 	return !b.revoked[signIn], nil
 }
 

@@ -59,9 +59,18 @@ func (c *conn) greet(b store.Binding) (msg.Message, error) {
 		return m, c.sayClose(msg.CloseForbidden, "the computer, or the sign-in, is somebody else's")
 	case err != nil:
 		c.f.log.Error("Sign-in could not be bound", "machine", c.machine, "err", err)
-		return m, c.sayClose(msg.CloseInternal, "the hub could not note the computer")
+		return m, c.sayClose(c.failed("the hub could not note the computer"))
 	}
 	return m, nil
+}
+
+// failed is how to close for a failure of the hub's own, so that the machine
+// comes back: while the hub is being stopped everything fails.
+func (c *conn) failed(reason string) (int, string) {
+	if c.f.ctx.Err() != nil {
+		return websocket.CloseGoingAway, why(websocket.CloseGoingAway)
+	}
+	return msg.CloseInternal, reason
 }
 
 func (f *Face) grant(advertised []string, control bool) []string {
@@ -88,7 +97,8 @@ func (c *conn) serve(hello msg.Message) error {
 		if errors.Is(err, errStale) {
 			c.end(websocket.CloseNormalClosure, "the control connection is new", "")
 		} else {
-			c.end(msg.CloseInternal, "the hub could not note the connection", "")
+			code, why := c.failed("the hub could not note the connection")
+			c.end(code, why, "")
 		}
 		return err
 	}
@@ -107,8 +117,13 @@ func (c *conn) serve(hello msg.Message) error {
 	}
 	// A revocation that came after the token was checked has found the
 	// connection, or is found here.
-	if live, err := c.f.o.Hub.SignInLive(c.f.ctx, c.access.SignIn); err != nil || !live {
-		c.end(msg.CloseRevoked, "revoked", msg.ReasonUser)
+	switch live, err := c.f.o.Hub.SignInLive(c.f.ctx, c.access.SignIn); {
+	case err != nil:
+		c.f.log.Error("Sign-in could not be checked", "machine", c.machine, "err", err)
+		code, why := c.failed("the hub could not check the sign-in")
+		c.end(code, why, "")
+	case !live:
+		c.end(msg.CloseRevoked, why(msg.CloseRevoked), msg.ReasonUser)
 	}
 	c.f.arrived(c)
 	c.f.log.Info("Connection accepted", "user", c.access.User, "machine", c.machine, "session", c.session)

@@ -291,6 +291,43 @@ func TestRevokedWhileGreeting(t *testing.T) {
 	}
 }
 
+// A sign-in that cannot be checked is not one that was revoked: the machine is
+// sent off to come back, and is not told to stay away.
+func TestSignInCannotBeChecked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.books.set(func(b *books) { b.unsure = errors.New("the disk is gone") })
+	w := r.raw("", r.token("s1"))
+	w.send("HELLO", "h1", hello(nil))
+	before, reason := w.closed(msg.CloseInternal)
+	for _, m := range before {
+		if m["type"] == "SESSION_REVOKED" {
+			t.Errorf("told %v", m)
+		}
+	}
+	if reason != "the hub could not check the sign-in" {
+		t.Errorf("closed because of %q", reason)
+	}
+	// The hub is stopped in that very moment, and so fails at everything.
+	ended := make(chan struct{})
+	r.books.set(func(b *books) {
+		b.asked = func() {
+			b.asked, b.unsure = nil, context.Canceled
+			go func() { r.Face.Close(); close(ended) }()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	w = r.raw("", r.token("s2"))
+	w.send("HELLO", "h1", hello(nil))
+	before, _ = w.closed(websocket.CloseGoingAway)
+	for _, m := range before {
+		if m["type"] == "SESSION_REVOKED" {
+			t.Errorf("told %v", m)
+		}
+	}
+	<-ended
+}
+
 func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
