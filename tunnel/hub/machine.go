@@ -145,8 +145,14 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 		case errors.Is(err, store.ErrTaken):
 			m.sayClose(wire.CloseForbidden, "the computer belongs to another person of this hub")
 			return nil, "", err
-		case err != nil:
+		case errors.Is(err, store.ErrNotFound) && proof.signIn != "":
+			m.sayClose(wire.CloseUnauthorized, "the sign-in has ended, or belongs to another computer")
+			return nil, "", err
+		case errors.Is(err, store.ErrNotFound):
 			m.sayClose(wire.CloseUnauthorized, "the pairing line was used already")
+			return nil, "", err
+		case err != nil:
+			m.sayClose(m.failed("the hub could not note the computer"))
 			return nil, "", err
 		}
 		m.id = hello.MachineID
@@ -159,6 +165,15 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 	return hello, msg.ID, nil
 }
 
+// failed is how to close for a failure of the hub's own, so that the machine
+// comes back: while the hub is being stopped everything fails.
+func (m *machine) failed(reason string) (int, string) {
+	if m.h.ctx.Err() != nil {
+		return websocket.CloseGoingAway, "The hub was stopped."
+	}
+	return wire.CloseInternal, reason
+}
+
 // serve makes the connection the machine's only one and reads until it ends.
 func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	ctx := m.h.ctx
@@ -169,7 +184,8 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	old, err := m.h.enroll(ctx, m, hello)
 	if err != nil {
 		m.writeMu.Unlock()
-		m.end(wire.CloseInternal, wire.Errorf(wire.CodeLost, "The hub could not note the connection."))
+		code, why := m.failed("The hub could not note the connection.")
+		m.end(code, wire.Errorf(wire.CodeLost, "%s", why))
 		return err
 	}
 	defer m.h.dismiss(m)

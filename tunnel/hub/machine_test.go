@@ -14,6 +14,7 @@ import (
 
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/store"
+	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
 )
 
@@ -162,6 +163,37 @@ func TestPairingToken(t *testing.T) {
 	again := b.join(t, token, hello("m7"))
 	first.closed(wire.CloseReplaced)
 	b.works(t, again, "m7")
+}
+
+// The hub's data cannot be written: a computer that comes with its pairing line
+// is not told that the line was used. One that was used, or a sign-in that is
+// another computer's, is refused in words that fit.
+func TestPairingFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := newBench(t, func(o *hub.Options) { o.Data, o.Pages, o.PublicURL = dir, true, "http://127.0.0.1" })
+	s, err := store.Open(t.Context(), dir)
+	must(t, err)
+	defer s.Close()
+	token, err := s.AddPairingToken(t.Context(), store.OwnerID, "Laptop")
+	must(t, err)
+	signIn := tunneltest.Token(t, dir, "localpc", "machine", "lpa_")
+	mend := breakData(t, dir, "UPDATE OF machine ON tokens", "UPDATE OF machine ON signins")
+	for _, secret := range []string{token, signIn} {
+		r := mustDial(t, b.url, secret)
+		r.send(wire.TypeHello, "", hello("m7"))
+		r.closed(wire.CloseInternal)
+	}
+	mend()
+	for secret, words := range map[string]string{token: "pairing line", signIn: "sign-in"} {
+		late := mustDial(t, b.url, secret)
+		machine := "m-" + words[:4]
+		b.works(t, b.join(t, secret, hello(machine)), machine)
+		late.send(wire.TypeHello, "", hello("m9"))
+		if reason := late.closed(wire.CloseUnauthorized); !strings.Contains(reason, words) {
+			t.Errorf("the computer is told %q", reason)
+		}
+	}
 }
 
 func TestOddFrames(t *testing.T) {

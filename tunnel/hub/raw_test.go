@@ -2,10 +2,12 @@ package hub_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +169,7 @@ func (r *raw) until(kind wire.Type) wire.Message {
 }
 
 // closed reads until the end and wants that close code.
-func (r *raw) closed(code int) {
+func (r *raw) closed(code int) (reason string) {
 	r.t.Helper()
 	_ = r.ws.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for {
@@ -179,7 +181,30 @@ func (r *raw) closed(code int) {
 		if !errors.As(err, &ce) || ce.Code != code {
 			r.t.Errorf("the connection ended with %v, want code %d", err, code)
 		}
-		return
+		if ce != nil {
+			reason = ce.Text
+		}
+		return reason
+	}
+}
+
+// breakData makes such statements fail in a hub's data until it is mended, as a
+// full disk would.
+func breakData(t *testing.T, dir string, statements ...string) (mend func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "hub.db")+"?_pragma=busy_timeout(10000)")
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	for i, s := range statements {
+		_, err := db.ExecContext(t.Context(), fmt.Sprintf("CREATE TRIGGER broken%d BEFORE %s BEGIN SELECT RAISE(ABORT, 'the disk is full'); END", i, s))
+		must(t, err)
+	}
+	return func() {
+		t.Helper()
+		for i := range statements {
+			_, err := db.ExecContext(t.Context(), fmt.Sprintf("DROP TRIGGER broken%d", i))
+			must(t, err)
+		}
 	}
 }
 

@@ -14,14 +14,21 @@ import (
 // hub with that data, as the hub's pages would, and gives its access token.
 func CompanionToken(t testing.TB, data string) string {
 	t.Helper()
+	return Token(t, data, autogpt.Client, autogpt.Scope, "agpt_xt_")
+}
+
+// Token is that for any client, whose access tokens begin with prefix. No
+// machine has the sign-in yet.
+func Token(t testing.TB, data, client, scope, prefix string) string {
+	t.Helper()
 	s, err := store.Open(t.Context(), data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	ctx, id, now := t.Context(), uuid.NewString(), s.Steady()
-	pair := store.Pair{Access: "agpt_xt_" + uuid.NewString(), Refresh: "agpt_rt_" + uuid.NewString(), AccessFor: time.Hour, RefreshFor: time.Hour}
-	r := store.SignInRequest{ID: id, Client: autogpt.Client, Scopes: []string{autogpt.Scope}, Redirect: "http://localhost:41899/callback", State: "s", Until: now.Add(time.Minute)}
+	pair := store.Pair{Access: prefix + uuid.NewString(), Refresh: "r_" + uuid.NewString(), AccessFor: time.Hour, RefreshFor: time.Hour}
+	r := store.SignInRequest{ID: id, Client: client, Scopes: []string{scope}, Redirect: "http://localhost:41899/callback", State: "s", Until: now.Add(time.Minute)}
 	if err := s.AddSignInRequest(ctx, now, r, "", "", 0); err != nil {
 		t.Fatal(err)
 	}
