@@ -78,6 +78,7 @@ type Hub struct {
 	mu       sync.Mutex
 	closed   bool                // guarded by mu
 	machines map[string]computer // guarded by mu
+	arriving *machine            // being enrolled, so that a revocation finds it; guarded by mu
 }
 
 // New opens the data and puts the faces together. The hub ends with ctx or
@@ -298,11 +299,10 @@ func (h *Hub) RevokeMachine(ctx context.Context, machineID string) error {
 }
 
 func (h *Hub) disconnect(machineID string) {
-	h.mu.Lock()
-	m := h.machines[machineID]
-	h.mu.Unlock()
-	if m != nil {
-		m.revoked()
+	for _, c := range h.present() {
+		if c.machineID() == machineID {
+			c.revoked()
+		}
 	}
 }
 

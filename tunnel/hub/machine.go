@@ -178,6 +178,9 @@ func (m *machine) failed(reason string) (int, string) {
 func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	ctx := m.h.ctx
 	m.has = hello.Capabilities
+	for _, id := range hello.Sessions {
+		m.setSession(id, true)
+	}
 	// The answer to HELLO is the first frame, yet who reads it finds the machine
 	// enrolled: requests wait for the writer until then.
 	m.writeMu.Lock()
@@ -206,9 +209,6 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	defer m.until.stop()
 	m.h.log.Info("Machine connected", "machine", m.id, "epoch", m.epoch)
 	m.head(ctx, hello.Record)
-	for _, id := range hello.Sessions {
-		m.setSession(id, true)
-	}
 	m.reconcile(ctx)
 
 	beating := make(chan struct{})
@@ -557,7 +557,10 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	h.enrolling.Lock()
 	defer h.enrolling.Unlock()
 	// HELLO may come long after the token was checked. One that has ended since
-	// takes no other connection's place.
+	// takes no other connection's place. A revocation that comes from here on
+	// finds the machine, or is found here.
+	h.arrive(m)
+	defer h.arrive(nil)
 	if err := h.stillGood(ctx, m); err != nil {
 		return nil, err
 	}
@@ -567,22 +570,16 @@ func (h *Hub) enroll(ctx context.Context, m *machine, hello *wire.Hello) (comput
 	}
 	m.epoch = epoch
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	old := h.machines[m.id]
 	h.machines[m.id] = m
-	h.mu.Unlock()
-	// A revocation that comes now finds the machine in the registry, or is found
-	// here.
-	if err := h.stillGood(ctx, m); err != nil {
-		h.mu.Lock()
-		if old != nil {
-			h.machines[m.id] = old
-		} else {
-			delete(h.machines, m.id)
-		}
-		h.mu.Unlock()
-		return nil, err
-	}
 	return old, nil
+}
+
+func (h *Hub) arrive(m *machine) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.arriving = m
 }
 
 // stillGood ends a connection whose token has ended since it was checked; the

@@ -90,7 +90,7 @@ const checkers = 64
 // recheckAll does so for every computer, without waiting: another process
 // changed something.
 func (h *Hub) recheckAll() {
-	list := h.connected()
+	list := h.present()
 	var next atomic.Int64
 	for range min(checkers, len(list)) {
 		h.spawn(func() {
@@ -121,10 +121,21 @@ func (h *Hub) connected() []computer {
 	return list
 }
 
+// present are those, and one that is just being enrolled.
+func (h *Hub) present() []computer {
+	list := h.connected()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.arriving != nil {
+		list = append(list, h.arriving)
+	}
+	return list
+}
+
 // signInEnded ends the connections that were made with a sign-in, now.
 func (h *Hub) signInEnded(signIn, reason string) {
 	h.chats.RevokeSignIn(signIn)
-	for _, c := range h.connected() {
+	for _, c := range h.present() {
 		if c.proven().signIn == signIn {
 			h.log.Info("Sign-in ended", "machine", c.machineID(), "reason", reason)
 			c.revoked()

@@ -208,6 +208,17 @@ func breakData(t *testing.T, dir string, statements ...string) (mend func()) {
 	}
 }
 
+// holdData keeps a hub's data from being written until let is called.
+func holdData(t *testing.T, dir string) (let func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "hub.db")+"?_txlock=immediate&_pragma=busy_timeout(10000)")
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	tx, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	return func() { must(t, tx.Rollback()) }
+}
+
 func (b *bench) machines(t *testing.T) []machineState {
 	t.Helper()
 	list, err := b.Machines(t.Context())
