@@ -5,6 +5,7 @@ package hub_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,11 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/autogpt/companiontest"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
+	msg "localpc/tunnel/wire/autogpt"
 )
 
 const workshop = "5b1f2c9a-77aa-4e0e-8c51-0d9e6b7f4a21"
@@ -475,6 +479,49 @@ func TestCompanionIsRevokedInMidCommand(t *testing.T) {
 		if code != 4428 {
 			t.Errorf("the hub closed with %d", code)
 		}
+	}
+}
+
+// A chat's connection whose computer's own is gone ends with the sign-in too,
+// whoever ends that.
+func TestChatAloneIsRevoked(t *testing.T) {
+	t.Parallel()
+	for name, revoke := range map[string]func(*shop, *store.Store) error{
+		"by the hub": func(s *shop, _ *store.Store) error { return s.RevokeMachine(t.Context(), workshop) },
+		"by a page or a command": func(_ *shop, st *store.Store) error {
+			if err := st.RevokeMachine(t.Context(), store.OwnerID, workshop); err != nil {
+				return err
+			}
+			return st.Poke()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			b, folder := s.open()
+			s.stop()
+			s.online(false)
+			ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+msg.Path+"/"+b.ID, http.Header{"Authorization": {"Bearer " + s.o.Token(false)}})
+			must(t, err)
+			defer ws.Close()
+			must(t, ws.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"HELLO","id":"h","ts":1,"payload":{"shim_version":"0.3.0","protocol_version":"1.1","machine_id":%q,`+
+				`"platform":"linux","arch":"x86_64","capabilities":["files"],"allowed_root":%q}}`, workshop, folder)))
+			_ = ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, data, err := ws.ReadMessage(); err != nil || !bytes.Contains(data, []byte("HELLO_ACK")) {
+				t.Fatalf("HELLO was answered with %s, %v", data, err)
+			}
+			st, err := store.Open(t.Context(), s.data)
+			must(t, err)
+			defer st.Close()
+			began := time.Now()
+			must(t, revoke(s, st))
+			for err == nil {
+				_, _, err = ws.ReadMessage()
+			}
+			if !websocket.IsCloseError(err, msg.CloseRevoked) || time.Since(began) > time.Second {
+				t.Errorf("it ended after %s with %v", time.Since(began), err)
+			}
+		})
 	}
 }
 

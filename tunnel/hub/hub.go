@@ -292,6 +292,7 @@ func (h *Hub) machineToken(ctx context.Context, machineID, name string, passing 
 func (h *Hub) RevokeMachine(ctx context.Context, machineID string) error {
 	err := h.store.RevokeMachine(ctx, "", machineID)
 	h.disconnect(machineID)
+	h.spawn(h.recheckChats)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -90,6 +90,7 @@ const checkers = 64
 // recheckAll does so for every computer, without waiting: another process
 // changed something.
 func (h *Hub) recheckAll() {
+	h.spawn(h.recheckChats)
 	list := h.present()
 	var next atomic.Int64
 	for range min(checkers, len(list)) {
@@ -98,6 +99,20 @@ func (h *Hub) recheckAll() {
 				h.recheck(h.ctx, list[i])
 			}
 		})
+	}
+}
+
+// recheckChats does so for the connections of AutoGPT's wire: a chat's may live
+// on when its computer's own is gone, and then no computer is asked for it.
+func (h *Hub) recheckChats() {
+	for _, id := range h.chats.SignIns() {
+		live, err := h.store.SignInLive(h.ctx, id)
+		switch {
+		case err != nil:
+			h.log.Error("Sign-in could not be checked", "signIn", id, "err", err)
+		case !live:
+			h.chats.RevokeSignIn(id)
+		}
 	}
 }
 

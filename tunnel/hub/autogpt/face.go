@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -311,6 +312,18 @@ func (f *Face) Machines(user string) []*Machine {
 // SESSION_REVOKED and 4428. Client "" is every client.
 func (f *Face) Revoke(user, client string) {
 	f.endAll(msg.CloseRevoked, msg.ReasonUser, func(c *conn) bool { return c.access.User == user && (client == "" || c.access.Client == client) })
+}
+
+// SignIns are those that connections were made with, each once: of data
+// connections too whose control connection is gone.
+func (f *Face) SignIns() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	set := map[string]struct{}{}
+	for c := range f.conns {
+		set[c.access.SignIn] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(set))
 }
 
 // RevokeSignIn ends every connection that was made with one sign-in.
