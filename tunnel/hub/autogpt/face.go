@@ -124,11 +124,11 @@ type Face struct {
 	joining sync.Mutex
 
 	mu       sync.Mutex
-	closed   bool                     // guarded by mu
-	conns    map[*conn]struct{}       // all that are greeted; guarded by mu
-	controls map[owned]*conn          // guarded by mu
-	chats    map[string]*conn         // data connections by session; guarded by mu
-	arrivals map[string]chan struct{} // closed when a session's data connection comes; guarded by mu
+	closed   bool                // guarded by mu
+	conns    map[*conn]struct{}  // all that are greeted; guarded by mu
+	controls map[owned]*conn     // guarded by mu
+	chats    map[string]*conn    // data connections by session; guarded by mu
+	arrivals map[string]*arrival // what is waited for, by session; guarded by mu
 }
 
 // owned names a machine of a user.
@@ -137,7 +137,7 @@ type owned struct{ user, machine string }
 // New makes a face that ends with ctx or Close; Close must be called.
 func New(ctx context.Context, o Options) *Face {
 	o.settle()
-	f := &Face{o: o, log: o.Log, conns: map[*conn]struct{}{}, controls: map[owned]*conn{}, chats: map[string]*conn{}, arrivals: map[string]chan struct{}{}}
+	f := &Face{o: o, log: o.Log, conns: map[*conn]struct{}{}, controls: map[owned]*conn{}, chats: map[string]*conn{}, arrivals: map[string]*arrival{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+msg.Path, f.serve)

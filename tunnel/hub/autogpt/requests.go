@@ -312,6 +312,29 @@ func (f *Face) Await(ctx context.Context, session string, patience time.Duration
 	return f.await(ctx, session, patience)
 }
 
+// arrival is a session's data connection that somebody waits for.
+type arrival struct {
+	come    chan struct{} // closed when it has come
+	waiting int           // guarded by Face.mu
+}
+
+// arrival is that of a session, which the caller, who holds f.mu, waits for
+// until done.
+func (f *Face) arrival(session string) (a *arrival, done func()) {
+	if a = f.arrivals[session]; a == nil {
+		a = &arrival{come: make(chan struct{})}
+		f.arrivals[session] = a
+	}
+	a.waiting++
+	return a, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if a.waiting--; a.waiting == 0 && f.arrivals[session] == a {
+			delete(f.arrivals, session)
+		}
+	}
+}
+
 func (f *Face) await(ctx context.Context, session string, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -321,20 +344,21 @@ func (f *Face) await(ctx context.Context, session string, patience time.Duration
 			f.mu.Unlock()
 			return nil
 		}
-		arrival := f.arrivals[session]
-		if arrival == nil {
-			arrival = make(chan struct{})
-			f.arrivals[session] = arrival
-		}
+		a, done := f.arrival(session)
 		f.mu.Unlock()
+		var err error
 		select {
-		case <-arrival:
+		case <-a.come:
 		case <-timer.C:
-			return wire.Errorf(wire.CodeOffline, "The computer did not open the connection for this folder in time.")
+			err = wire.Errorf(wire.CodeOffline, "The computer did not open the connection for this folder in time.")
 		case <-ctx.Done():
-			return wire.Wrap(context.Cause(ctx), wire.CodeCancelled, "The request was cancelled.")
+			err = wire.Wrap(context.Cause(ctx), wire.CodeCancelled, "The request was cancelled.")
 		case <-f.ctx.Done():
-			return wire.Errorf(wire.CodeLost, "The hub was stopped.")
+			err = wire.Errorf(wire.CodeLost, "The hub was stopped.")
+		}
+		done()
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -347,7 +371,7 @@ func (f *Face) arrived(c *conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if a := f.arrivals[c.session]; a != nil {
-		close(a)
+		close(a.come)
 		delete(f.arrivals, c.session)
 	}
 }
