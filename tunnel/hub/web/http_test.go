@@ -200,6 +200,7 @@ func TestNoWayElsewhere(t *testing.T) {
 	if to := a.Header.Get("Location"); to != "/login?next=%2Fpair%3Frequest%3Dabc_DEF-1" {
 		t.Errorf("the log-in does not lead back: %q", to)
 	}
+	cookie := s.caller().logIn("Ana").cookie().String()
 	// Even a sign-in face that was fooled sends nobody away from this computer.
 	for to, ok := range map[string]bool{"https://evil.example/callback": false, "http://127.0.0.1.evil.example:80/callback": false, "http://user@127.0.0.1:8000/callback": false,
 		"http://10.0.0.1:80/": false, "http://127.0.0.1:8000/callback?code=1": true, "http://localhost:41899/callback": true, "http://[::1]:8000/callback": true} {
@@ -209,7 +210,7 @@ func TestNoWayElsewhere(t *testing.T) {
 		}
 		r := httptest.NewRequest("POST", s.url+"/pair/answer", strings.NewReader("request=r1&answer=yes"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Cookie", s.caller().logIn("Ana").cookie().String())
+		r.Header.Set("Cookie", cookie)
 		w := httptest.NewRecorder()
 		f.Handler().ServeHTTP(w, r)
 		went := w.Code == http.StatusSeeOther && w.Header().Get("Location") == to || w.Code == http.StatusOK && strings.Contains(w.Body.String(), `href="`+to+`"`)

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -72,9 +75,15 @@ func (s *site) pass(d time.Duration) {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return siteOf(t, t.TempDir())
+}
+
+// siteOf is a site with the data in dir.
+func siteOf(t *testing.T, dir string) *site {
+	t.Helper()
 	s := &site{t: t}
 	var err error
-	if s.store, err = store.Open(t.Context(), t.TempDir()); err != nil {
+	if s.store, err = store.Open(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,6 +103,16 @@ func newSite(t *testing.T) *site {
 	mux := http.NewServeMux()
 	mux.Handle("/oauth/", s.oauth.Handler())
 	mux.Handle("/auth/", s.oauth.AutoGPT())
+	mux.HandleFunc("/axe.min.js", func(w http.ResponseWriter, r *http.Request) {
+		source, err := axe()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/javascript")
+		w.Header().Set("Cache-Control", "max-age=3600, immutable")
+		_, _ = w.Write(source)
+	})
 	mux.Handle("/", s.web.Handler())
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
@@ -113,16 +132,41 @@ func newSite(t *testing.T) *site {
 // owned is a site whose owner is Ana with a password.
 func owned(t *testing.T) *site {
 	t.Helper()
-	s := newSite(t)
-	token, err := s.store.SetupToken(t.Context())
+	data, err := setUp()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.store.Claim(t.Context(), token, store.Claim{Name: "Ana", Password: password}); err != nil {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, dataName), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return siteOf(t, dir)
 }
+
+const dataName = "hub.db"
+
+// setUp is the data of a hub whose owner is Ana: made once, as the password's
+// hash and the migrations take their time.
+var setUp = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "hub")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	s, err := store.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	token, err := s.SetupToken(ctx)
+	if err == nil {
+		_, err = s.Claim(ctx, token, store.Claim{Name: "Ana", Password: password})
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, dataName))
+})
 
 // machine connects a computer of a user's; it says goodbye unless online.
 func (s *site) machine(user, id, name string, online bool) {
