@@ -58,7 +58,7 @@ func TestWhatIsLeftOutIsFilled(t *testing.T) {
 	p := newPaths(t)
 	must(t, os.WriteFile(p.File(), []byte("# mine\nhub = \"this\"\n"), 0o600))
 	first := load(t, p).Get()
-	if first.Hub != settings.HubThis || first.Name == "" || first.EmbeddedHub == "" {
+	if first.Hub != settings.HubThis || first.Name == "" || first.EmbeddedHub == "" || first.Secrets != settings.SecretsKeychain {
 		t.Errorf("%+v", first)
 	}
 	if again := load(t, p).Get(); again.MachineID != first.MachineID || len(again.MachineID) != 36 {
@@ -81,6 +81,8 @@ func TestReadableFile(t *testing.T) {
 		{"a name too long", "machine_id = '" + id + "'\nname = '" + strings.Repeat("ä", 129) + "'\n", "name"},
 		{"the longest name", "machine_id = '" + id + "'\nname = '" + strings.Repeat("ä", 128) + "'\n", ""},
 		{"a hub without a scheme", "machine_id = '" + id + "'\nname = 'x'\nhub = 'example.org'\n", "hub"},
+		{"secrets in a file", "machine_id = '" + id + "'\nname = 'x'\nsecrets = 'file'\n", ""},
+		{"secrets somewhere else", "machine_id = '" + id + "'\nname = 'x'\nsecrets = 'cloud'\n", `secrets must be "keychain" or "file"`},
 		{"a folder without a root", "machine_id = '" + id + "'\nname = 'x'\nfolder = 'work'\n", "folder"},
 		{"a hub for everybody", "machine_id = '" + id + "'\nname = 'x'\nembedded_hub = '0.0.0.0:4417'\n", "this computer only"},
 	}

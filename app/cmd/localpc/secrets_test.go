@@ -346,7 +346,7 @@ func TestPassphraseTypedInATerminal(t *testing.T) {
 	terminal := func() {
 		t.Helper()
 		cmd := p.without("DISPLAY=")
-		cmd.Path, cmd.Args = "/usr/bin/script", []string{"script", "-qefc", filepath.Join(p.bin, "localpc") + " run --data " + p.data + " --embedded-hub " + p.addr, "/dev/null"}
+		cmd.Path, cmd.Args = "/usr/bin/script", []string{"script", "-qefc", "trap : INT; " + filepath.Join(p.bin, "localpc") + " run --data " + p.data + " --embedded-hub " + p.addr + "; c=$?; stty -a; exit $c", "/dev/null"}
 		var err error
 		if keyboard, err = cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
@@ -367,6 +367,9 @@ func TestPassphraseTypedInATerminal(t *testing.T) {
 	answer("press Enter to go on without", "\x03")
 	if code := p.p.ExitCode(20 * time.Second); code != exitFail {
 		t.Errorf("Ctrl+C ended it with %d: %s", code, p.p.Output())
+	}
+	if out := p.p.Output(); !strings.Contains(out, " echo ") || strings.Contains(out, "-echo ") {
+		t.Errorf("the terminal is left with %s", out)
 	}
 	// Enter goes on without.
 	terminal()
