@@ -1,244 +1,250 @@
 package login_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/godbus/dbus/v5"
+	"filippo.io/age"
 
 	"localpc/app/login"
 )
 
-// writeUntilKilled counts an item up, one write after the other, and says each
-// number that it has been told is on the disk.
-func writeUntilKilled(path string) {
-	v, err := login.OpenVault(path, passphrase)
-	for n := 0; err == nil; n++ {
-		if err = v.Set(context.Background(), "n", strconv.Itoa(n)); err == nil {
-			fmt.Println(n)
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
-}
+const passphrase = "korrekt pferd 世界"
 
-// Killed in the middle of its writes the file is whole each time, and has at
-// least what was said to be kept.
-func TestVaultOfAKilledProgram(t *testing.T) {
-	_, path := newVault(t)
-	self, err := os.Executable()
-	must(t, err)
-	for i := range 15 {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), "VAULT_TO_WRITE="+path)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		must(t, err)
-		cmd.Stdout, cmd.Stderr = out, out
-		must(t, cmd.Start())
-		said := func() []string { return strings.Fields(string(read(t, out.Name()))) }
-		for end := time.Now().Add(20 * time.Second); len(said()) < 3+i && time.Now().Before(end); {
-			time.Sleep(time.Duration(1+i*137%997) * time.Microsecond)
-		}
-		must(t, cmd.Process.Kill())
-		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
-			t.Fatalf("it ended by itself: %s", read(t, out.Name()))
-		}
-		must(t, out.Close())
-		lines := said()
-		if len(lines) < 3 {
-			t.Fatal("it has not written")
-		}
-		kept, err := reopened(t, path).Get(t.Context(), "n")
-		must(t, err)
-		n, err := strconv.Atoi(kept)
-		must(t, err)
-		if last, err := strconv.Atoi(lines[len(lines)-1]); err != nil || n < last || n > last+1 {
-			t.Errorf("it has %d, and was told that %d is kept (%v)", n, last, err)
-		}
-	}
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(entries) > 2 {
-		t.Errorf("left over: %v, %v", entries, err)
-	}
-	must(t, reopened(t, path).Set(t.Context(), "n", "after all that"))
-}
-
-func TestRecordKeyInAVault(t *testing.T) {
-	v, path := newVault(t)
-	first, kept, err := login.RecordKey(t.Context(), v)
-	if err != nil || !kept {
-		t.Fatalf("kept %v, %v", kept, err)
-	}
-	again, kept, err := login.RecordKey(t.Context(), reopened(t, path))
-	if err != nil || !kept || !again.Equal(first) {
-		t.Errorf("the second start has another key (kept %v, %v)", kept, err)
-	}
-}
-
-var moved = map[string]string{"record-key": "one", login.TokenItem("this"): "two", login.TokenItem("https://hub.example"): "three"}
-
-// holds checks what a keeper has of the items that are moved.
-func holds(t *testing.T, k login.Keeper, want map[string]string) {
+func newVault(t *testing.T) (*login.Vault, string) {
 	t.Helper()
-	for _, name := range login.Items("this", "autogpt", "https://hub.example") {
-		got, err := k.Get(t.Context(), name)
-		if w, ok := want[name]; got != w || ok != (err == nil) || err != nil && !errors.Is(err, login.ErrMissing) {
-			t.Errorf("%s is %q, %v; want %q", name, got, err, w)
-		}
-	}
-}
-
-// What is kept moves from a real keychain to a file and back, and is then in
-// one of them only.
-func TestMoveBothWays(t *testing.T) {
-	startKeyring(t, startBus(t))
-	k := login.Keychain{Machine: "m1"}
-	v, path := newVault(t)
-	for name, value := range moved {
-		must(t, k.Set(t.Context(), name, value))
-	}
-	chosen := 0
-	yes := func() error { chosen++; return nil }
-	left, err := login.Move(t.Context(), k, v, login.Items("this", "autogpt", "https://hub.example"), yes)
-	if err != nil || len(left) != 0 || chosen != 1 {
-		t.Fatalf("left %v, %v", left, err)
-	}
-	holds(t, k, nil)
-	holds(t, reopened(t, path), moved)
-	left, err = login.Move(t.Context(), v, k, v.Names(), yes)
-	if err != nil || len(left) != 0 || chosen != 2 {
-		t.Fatalf("left %v, %v", left, err)
-	}
-	holds(t, k, moved)
-	holds(t, reopened(t, path), nil)
-}
-
-// failing is a keeper that takes a number of changes, and no more until it is
-// mended.
-type failing struct {
-	login.Keeper
-	after  int
-	mended bool
-}
-
-var errFull = errors.New("no space")
-
-func (f *failing) Set(ctx context.Context, item, value string) error {
-	if f.after--; f.after < 0 && !f.mended {
-		f.mended = true
-		return errFull
-	}
-	return f.Keeper.Set(ctx, item, value)
-}
-
-// A move that fails, wherever it does, has changed nothing on either side.
-func TestMoveWholeOrNotAtAll(t *testing.T) {
-	startKeyring(t, startBus(t))
-	k := login.Keychain{Machine: "m1"}
-	v, path := newVault(t)
-	for name, value := range moved {
-		must(t, k.Set(t.Context(), name, value))
-	}
-	before := map[string]string{"record-key": "an earlier one"}
-	must(t, v.Set(t.Context(), "record-key", before["record-key"]))
-	items := login.Items("this", "autogpt", "https://hub.example")
-	never := func() error { t.Error("it was chosen"); return nil }
-	for after := range len(moved) {
-		if _, err := login.Move(t.Context(), k, &failing{Keeper: v, after: after}, items, never); !errors.Is(err, errFull) {
-			t.Errorf("%v", err)
-		}
-		holds(t, k, moved)
-		holds(t, reopened(t, path), before)
-	}
-	if _, err := login.Move(t.Context(), k, v, items, func() error { return errFull }); !errors.Is(err, errFull) {
-		t.Errorf("settings that can't be saved: %v", err)
-	}
-	holds(t, k, moved)
-	holds(t, reopened(t, path), before)
-	// The keychain is locked: what it has can't be read, so nothing is moved.
-	bus, err := dbus.Connect(os.Getenv("DBUS_SESSION_BUS_ADDRESS"))
+	login.QuickVaults()
+	path := filepath.Join(t.TempDir(), "secrets.age")
+	v, err := login.MakeVault(path, passphrase)
 	must(t, err)
-	defer bus.Close()
-	var done []dbus.ObjectPath
-	var prompt dbus.ObjectPath
-	must(t, bus.Object("org.freedesktop.secrets", "/org/freedesktop/secrets").Call("org.freedesktop.Secret.Service.Lock", 0,
-		[]dbus.ObjectPath{"/org/freedesktop/secrets/aliases/default"}).Store(&done, &prompt))
-	k.Timeout = time.Second
-	if _, err := login.Move(t.Context(), k, v, items, never); !errors.Is(err, login.ErrNoKeychain) {
-		t.Errorf("from a locked keychain: %v", err)
-	}
-	if _, err := login.Move(t.Context(), v, k, v.Names(), never); !errors.Is(err, login.ErrNoKeychain) {
-		t.Errorf("to a locked keychain: %v", err)
-	}
-	holds(t, reopened(t, path), before)
+	return v, path
 }
 
-func TestReadPassphrase(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pass")
-	write := func(text string, mode os.FileMode) {
-		t.Helper()
-		os.Remove(path)
-		must(t, os.WriteFile(path, []byte(text), mode))
-		must(t, os.Chmod(path, mode))
+func reopened(t *testing.T, path string) *login.Vault {
+	t.Helper()
+	v, err := login.OpenVault(path, passphrase)
+	must(t, err)
+	return v
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return b
+}
+
+func TestVault(t *testing.T) {
+	v, path := newVault(t)
+	ctx := t.Context()
+	item := login.TokenItem("https://hub.example.org/a b")
+	if _, err := v.Get(ctx, item); !errors.Is(err, login.ErrMissing) {
+		t.Errorf("what is not there: %v", err)
 	}
-	refused := func(words string) {
-		t.Helper()
-		if got, err := login.ReadPassphrase(path); err == nil || got != "" || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), passphrase) {
-			t.Errorf("%q, %v; want %q", got, err, words)
-		}
-	}
-	for _, text := range []string{passphrase, passphrase + "\n", passphrase + "\r\n", passphrase + "\n\n"} {
-		for _, mode := range []os.FileMode{0o600, 0o400} {
-			write(text, mode)
-			if got, err := login.ReadPassphrase(path); err != nil || got != passphrase {
-				t.Errorf("%q is %q, %v", text, got, err)
+	must(t, v.Delete(ctx, item))
+	for _, secret := range []string{"first", "second, in its place", "Ωß世界\n\x00", strings.Repeat("x", 4096)} {
+		must(t, v.Set(ctx, item, secret))
+		for _, now := range []*login.Vault{v, reopened(t, path)} {
+			if got, err := now.Get(ctx, item); err != nil || got != secret {
+				t.Errorf("%q, %v, want %q", got, err, secret)
 			}
 		}
+		if bytes.Contains(read(t, path), []byte(secret)) {
+			t.Errorf("%q can be read in the file", secret)
+		}
 	}
-	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o644, 0o601} {
-		write(passphrase, mode)
-		refused("chmod 600 " + path)
+	must(t, v.Check(ctx))
+	must(t, v.Delete(ctx, item))
+	if _, err := reopened(t, path).Get(ctx, item); !errors.Is(err, login.ErrMissing) {
+		t.Errorf("what was deleted: %v", err)
 	}
-	write("", 0o600)
-	refused("no passphrase")
-	write("\n"+passphrase, 0o600)
-	refused("more than one line")
-	write(passphrase+"\nanother\n", 0o600)
-	refused("more than one line")
-	write(strings.Repeat("x", 5000), 0o600)
-	refused("more than one line")
-	os.Remove(path)
-	refused("can't be read")
-	must(t, syscall.Mkfifo(path, 0o600)) // would wait for ever
-	refused("no ordinary file")
-	os.Remove(path)
-	must(t, os.Mkdir(path, 0o700))
-	refused("no ordinary file")
-	must(t, os.Remove(path))
-	if os.Getuid() != 0 {
-		return // only root gives files away
+	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", fi.Mode(), err)
 	}
-	write(passphrase, 0o600)
-	must(t, os.Chown(path, 1234, 0))
-	refused("another user")
-	// systemd opens a credential to the service's user with an access list,
-	// which shows as a group's right; elsewhere that is the group's.
-	write(passphrase, 0o440)
-	refused("chmod 600")
-	t.Setenv("CREDENTIALS_DIRECTORY", filepath.Dir(path)+"/")
-	if got, err := login.ReadPassphrase(path); err != nil || got != passphrase {
-		t.Errorf("a credential: %q, %v", got, err)
+	if _, err := login.MakeVault(path, passphrase); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("made over one that is there: %v", err)
 	}
-	must(t, os.Chmod(path, 0o444))
-	refused("chmod 600")
+	if _, err := login.MakeVault(path+"2", "1234567"); err == nil {
+		t.Error("a passphrase of seven characters was taken")
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left over: %v, %v", entries, err)
+	}
+}
+
+// A wrong passphrase is told as such, and changes nothing.
+func TestVaultWrongPassphrase(t *testing.T) {
+	v, path := newVault(t)
+	must(t, v.Set(t.Context(), "x", "secret"))
+	before := read(t, path)
+	for _, wrong := range []string{"", "another one", passphrase + " ", strings.ToUpper(passphrase)} {
+		if _, err := login.OpenVault(path, wrong); !errors.Is(err, login.ErrPassphrase) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the file is another one now")
+	}
+}
+
+// A damaged file is named, with what to do, and is not taken for a wrong
+// passphrase.
+func TestVaultDamaged(t *testing.T) {
+	v, path := newVault(t)
+	must(t, v.Set(t.Context(), "x", "secret"))
+	good := read(t, path)
+	damaged := func(what string, data []byte) {
+		t.Helper()
+		must(t, os.WriteFile(path, data, 0o600))
+		_, err := login.OpenVault(path, passphrase)
+		var de *login.DamagedError
+		if !errors.As(err, &de) || de.Path != path || !strings.Contains(err.Error(), path+" is damaged") || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i := 0; i < len(good); i += 7 {
+		data := bytes.Clone(good)
+		data[i] ^= 0x20
+		damaged(fmt.Sprintf("byte %d", i), data)
+		damaged(fmt.Sprintf("%d bytes of it", i), good[:i])
+	}
+	damaged("zeros", make([]byte, len(good)))
+	damaged("too long", bytes.Repeat(good, 2<<20/len(good)))
+	_, body, _ := bytes.Cut(good, []byte("\n"))
+	summed := func(version int, body []byte) []byte {
+		return append(fmt.Appendf(nil, "localpc secrets %d %x\n", version, sha256.Sum256(body)), body...)
+	}
+	damaged("of a later version", summed(2, body))
+	key, rest := pem.Decode(body)
+	items, _ := pem.Decode(rest)
+	enc := pem.EncodeToMemory
+	damaged("without items", summed(1, enc(key)))
+	other, otherPath := newVault(t)
+	must(t, other.Set(t.Context(), "x", "another's"))
+	_, otherBody, _ := bytes.Cut(read(t, otherPath), []byte("\n"))
+	_, rest = pem.Decode(otherBody)
+	damaged("another's items", summed(1, append(enc(key), rest...)))
+	// One that asks for a day of work and all of the memory is refused at once.
+	greedy := bytes.Replace(key.Bytes, []byte(" 4\n"), []byte(" 30\n"), 1)
+	if bytes.Equal(greedy, key.Bytes) {
+		t.Fatal("the work factor is not where it was")
+	}
+	began := time.Now()
+	damaged("greedy", summed(1, append(enc(&pem.Block{Type: key.Type, Bytes: greedy}), enc(items)...)))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the greedy one took %s", took)
+	}
+	must(t, os.WriteFile(path, good, 0o600))
+	reopened(t, path)
+}
+
+// The file's parts are files of age as any program reads them.
+func TestVaultIsAge(t *testing.T) {
+	v, path := newVault(t)
+	must(t, v.Set(t.Context(), "x", "secret"))
+	_, body, _ := bytes.Cut(read(t, path), []byte("\n"))
+	key, rest := pem.Decode(body)
+	items, rest := pem.Decode(rest)
+	if len(rest) != 0 {
+		t.Errorf("%d bytes more", len(rest))
+	}
+	open := func(b *pem.Block, id age.Identity) string {
+		r, err := age.Decrypt(bytes.NewReader(b.Bytes), id)
+		must(t, err)
+		text, err := io.ReadAll(r)
+		must(t, err)
+		return string(text)
+	}
+	pass, err := age.NewScryptIdentity(passphrase)
+	must(t, err)
+	id, err := age.ParseX25519Identity(open(key, pass))
+	must(t, err)
+	got := map[string]string{}
+	must(t, json.Unmarshal([]byte(open(items, id)), &got))
+	if len(got) != 1 || got["x"] != "secret" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A new vault is made with as much work as is asked of passphrases today.
+func TestVaultsWork(t *testing.T) {
+	if got := login.UsualWorkFactor; got != 17 {
+		t.Errorf("2^%d", got)
+	}
+}
+
+func TestLockedVault(t *testing.T) {
+	v, path := newVault(t)
+	must(t, v.Set(t.Context(), "x", "secret"))
+	before := read(t, path)
+	noKeeper(t, login.LockedVault(path), time.Second)
+	if err := login.LockedVault(path).Check(t.Context()); !errors.Is(err, login.ErrNoKeychain) || !errors.Is(err, login.ErrLocked) {
+		t.Errorf("%v", err)
+	}
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the file is another one now")
+	}
+}
+
+// Where the file can't be written, the vault says so and has what it had.
+func TestVaultThatCannotBeWritten(t *testing.T) {
+	v, path := newVault(t)
+	ctx := t.Context()
+	must(t, v.Set(ctx, "x", "before"))
+	must(t, os.MkdirAll(filepath.Join(path+".new", "in the way"), 0o700))
+	for _, err := range []error{v.Set(ctx, "x", "after"), v.Set(ctx, "y", "new"), v.Delete(ctx, "x"), v.Check(ctx)} {
+		if !errors.Is(err, login.ErrNoKeychain) || !errors.Is(err, login.ErrUnwritten) {
+			t.Errorf("%v", err)
+		}
+	}
+	must(t, os.RemoveAll(path+".new"))
+	for _, now := range []*login.Vault{v, reopened(t, path)} {
+		if got, err := now.Get(ctx, "x"); err != nil || got != "before" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if err := v.Set(ctx, "x", strings.Repeat("x", 1<<20)); !errors.Is(err, login.ErrUnwritten) {
+		t.Errorf("an item without bound: %v", err)
+	}
+	must(t, v.Set(ctx, "x", "after"))
+}
+
+func TestVaultByManyAtOnce(t *testing.T) {
+	v, path := newVault(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			item := fmt.Sprint(i)
+			for n := range 10 {
+				want := fmt.Sprint(n)
+				if err := v.Set(context.Background(), item, want); err != nil {
+					t.Error(err)
+				}
+				if got, err := v.Get(context.Background(), item); err != nil || got != want {
+					t.Errorf("%q, %v", got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	names := reopened(t, path).Names()
+	slices.Sort(names)
+	if strings.Join(names, "") != "01234567" {
+		t.Errorf("%v", names)
+	}
 }
