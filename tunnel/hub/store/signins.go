@@ -194,8 +194,8 @@ func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
 // remembered is how long an ended sign-in stays in the database.
 const remembered = 30 * 24 * time.Hour
 
-// SweepSignIns forgets what has expired, log-ins and links of people too, so
-// that it stays dead whatever the clock of a later start says. A sign-in
+// SweepSignIns forgets what has expired, log-ins and links of people and pairing
+// tokens too, so that it stays dead whatever the clock of a later start says. A sign-in
 // without tokens has ended; those that ended so are returned.
 func (s *Store) SweepSignIns(ctx context.Context, now time.Time) ([]string, error) {
 	var ended []string
@@ -208,6 +208,9 @@ func (s *Store) SweepSignIns(ctx context.Context, now time.Time) ([]string, erro
 			if _, err := tx.ExecContext(ctx, q, ms(now)); err != nil {
 				return fmt.Errorf("sweep sign-ins: %w", err)
 			}
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE kind = 'machine' AND machine = '' AND revoked = 0 AND created <= ?`, ms(s.now()), s.pairSince()); err != nil {
+			return fmt.Errorf("sweep sign-ins: %w", err)
 		}
 		var err error
 		if ended, err = s.end(ctx, tx, `NOT EXISTS (SELECT 1 FROM signin_tokens WHERE signin = signins.id)`, "it was not used for too long"); err != nil {

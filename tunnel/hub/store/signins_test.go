@@ -334,6 +334,49 @@ func TestDisconnectedBeforeTheExchange(t *testing.T) {
 	}
 }
 
+// A pairing token ends after a day, whether the clock is set back while the hub
+// runs or between two starts.
+func TestPairingTokensEndEvenly(t *testing.T) {
+	for name, wait := range map[string]func(s *Store, began time.Time){
+		"while it runs": func(s *Store, began time.Time) {
+			s.now = func() time.Time { return began.Add(-time.Hour) }
+			s.steady = func() time.Time { return began.Add(25 * time.Hour) }
+		},
+		"between two starts": func(s *Store, began time.Time) {
+			s.now = func() time.Time { return began.Add(25 * time.Hour) }
+			s.steady = s.now
+			if _, err := s.SweepSignIns(context.Background(), s.Steady()); err != nil {
+				t.Fatal(err)
+			}
+			s.now = func() time.Time { return began.Add(-time.Hour) }
+			s.steady = s.now
+		},
+	} {
+		s := open(t, t.TempDir())
+		line, err := s.AddPairingToken(t.Context(), OwnerID, "PC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, err := s.AddMachineToken(t.Context(), OwnerID, "m-1", "PC", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.SweepSignIns(t.Context(), s.Steady()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FindMachineToken(t.Context(), line); err != nil {
+			t.Fatalf("%s, in its time: %v", name, err)
+		}
+		wait(s, time.Now())
+		if _, err := s.FindMachineToken(t.Context(), line); err != ErrNotFound {
+			t.Errorf("%s, after its time: %v", name, err)
+		}
+		if _, err := s.FindMachineToken(t.Context(), used); err != nil {
+			t.Errorf("%s, a computer's own: %v", name, err)
+		}
+	}
+}
+
 // What has run out stays dead when a later start finds the clock set back.
 func TestSweptStaysDead(t *testing.T) {
 	s := setUp(t)

@@ -203,6 +203,16 @@ func (s *Store) AddMachineToken(ctx context.Context, user, machine, name string,
 // pairFor is how long a token that no machine has come with yet is good.
 const pairFor = 24 * time.Hour
 
+// pairSince is the moment before which a token that no machine has come with is
+// too old, by whichever clock says so first.
+func (s *Store) pairSince() int64 {
+	now := s.now()
+	if even := s.steady(); even.After(now) {
+		now = even // the computer's clock was set back
+	}
+	return ms(now.Add(-pairFor))
+}
+
 // AddPairingToken makes a token for a computer of a user's that is not known
 // yet: the first that comes with it keeps it.
 func (s *Store) AddPairingToken(ctx context.Context, user, name string) (string, error) {
@@ -286,7 +296,7 @@ func (s *Store) FindMachineToken(ctx context.Context, secret string) (MachineTok
 	var stored []byte
 	var used int64
 	h := hash(secret)
-	err := s.db.QueryRowContext(ctx, `SELECT id, user_id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0 AND (machine <> '' OR created > ?)`, h, ms(s.now().Add(-pairFor))).
+	err := s.db.QueryRowContext(ctx, `SELECT id, user_id, machine, hash, last_used FROM tokens WHERE kind = 'machine' AND hash = ? AND revoked = 0 AND (machine <> '' OR created > ?)`, h, s.pairSince()).
 		Scan(&t.ID, &t.User, &t.Machine, &stored, &used)
 	if err != nil {
 		return MachineToken{}, one(err)
