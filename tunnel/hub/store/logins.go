@@ -221,13 +221,15 @@ const maxStrangers = 10_000
 
 // AddBrowser keeps what is to be remembered of a browser that came without
 // one of our cookies, and forgets those whose time is over; beyond maxStrangers
-// also the oldest that are not logged in.
+// also the oldest that are not logged in. It keeps none of a person who was
+// removed, or has no way to log in any more: that ended while they did.
 func (s *Store) AddBrowser(ctx context.Context, b Browser) error {
 	user := sql.NullString{String: b.User, Valid: b.User != ""}
 	_, err := s.db.ExecContext(ctx, `DELETE FROM browsers WHERE expires <= ?`, ms(s.steady()))
 	if err == nil {
 		_, err = s.db.ExecContext(ctx, `INSERT INTO browsers (id, user_id, data, agent, address, created, seen, expires)
-			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7 WHERE ?2 IS NULL OR EXISTS (SELECT 1 FROM users WHERE id = ?2 AND removed = 0)`,
+			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7 WHERE ?2 IS NULL OR EXISTS (SELECT 1 FROM users u WHERE u.id = ?2 AND u.removed = 0
+				AND (u.password <> '' OR EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = u.id)))`,
 			b.ID, user, b.Data, b.Agent, b.Address, ms(s.now()), ms(b.Expires))
 	}
 	var strangers int

@@ -289,6 +289,51 @@ func TestBrowsersEnd(t *testing.T) {
 	}
 }
 
+// A log-in that was under way when its person was reset or removed ends there.
+func TestLogInWhileReset(t *testing.T) {
+	s := setUp(t)
+	u, invite, err := s.AddUser(t.Context(), "Bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), invite, Claim{Password: goodPassword}); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(id string) error {
+		if err := s.AddBrowser(t.Context(), Browser{ID: id, User: u.ID, Data: []byte("x"), Expires: s.Steady().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Browser(t.Context(), id)
+		return err
+	}
+	if _, err := s.LogIn(t.Context(), "Bob", goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep("before"); err != nil {
+		t.Errorf("a log-in: %v", err)
+	}
+	invite, err = s.ResetUser(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := keep("while reset"); err != ErrNotFound {
+		t.Errorf("one that the reset overtook: %v", err)
+	}
+	key := &Passkey{Credential: []byte("c"), Name: "Phone", Data: []byte("{}")}
+	if _, err := s.Claim(t.Context(), invite, Claim{Passkey: key}); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep("after"); err != nil {
+		t.Errorf("after they chose anew: %v", err)
+	}
+	if err := s.RemoveUser(t.Context(), u.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep("while removed"); err != ErrNotFound {
+		t.Errorf("one that the removal overtook: %v", err)
+	}
+}
+
 // However many browsers come that log nobody in, the data stays small, and who
 // is logged in stays so.
 func TestStrangersAreBounded(t *testing.T) {
