@@ -102,6 +102,9 @@ func (f *Face) autogptAuthorize(_ http.ResponseWriter, r *http.Request) (any, er
 	if !isJSON(r) || http.NewCrossOriginProtection().Check(r) != nil {
 		return nil, detail(http.StatusUnprocessableEntity, "The body must be JSON, sent by a program or this hub's own pages")
 	}
+	// Whose log-in it is is asked after the last byte has come: it may have
+	// ended meanwhile.
+	b, err := readBody(r)
 	user, ok := "", false
 	if f.o.User != nil {
 		user, ok = f.o.User(r)
@@ -109,7 +112,6 @@ func (f *Face) autogptAuthorize(_ http.ResponseWriter, r *http.Request) (any, er
 	if !ok {
 		return nil, detail(http.StatusUnauthorized, "Log in first")
 	}
-	b, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}

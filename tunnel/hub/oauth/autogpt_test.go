@@ -1,15 +1,18 @@
 package oauth
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -354,5 +357,34 @@ func TestAutoGPTFailures(t *testing.T) {
 	}
 	if status, answer := h.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"localpc"}, "refresh_token": {"lpr_x"}}); status != 500 || strings.Contains(fmt.Sprint(answer), "sql") {
 		t.Errorf("ours with a broken store: %d %v", status, answer)
+	}
+}
+
+// Who is logged out while they hold back the rest of the body agrees to nothing.
+func TestHeldConsent(t *testing.T) {
+	var ended atomic.Bool
+	h := start(t, func(o *Options) { o.User = func(*http.Request) (string, bool) { return "owner", !ended.Load() } })
+	body := fmt.Sprintf(`{"client_id":%q,"redirect_uri":%q,"scopes":["USE_TOOLS"],"state":"s","code_challenge":%q,"code_challenge_method":"S256"}`,
+		AutoGPTClientID, theirRedirect, oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier()))
+	for _, held := range []bool{false, true} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		fmt.Fprintf(conn, "POST /api/oauth/authorize HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:len(body)-1])
+		time.Sleep(200 * time.Millisecond) // it waits for the rest
+		ended.Store(held)
+		_, _ = io.WriteString(conn, body[len(body)-1:])
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if want := map[bool]int{false: 200, true: 401}[held]; resp.StatusCode != want || strings.Contains(string(answer), "code=") == held {
+			t.Errorf("logged out meanwhile %v: %d %s", held, resp.StatusCode, answer)
+		}
 	}
 }

@@ -196,7 +196,7 @@ func (f *Face) routes() http.Handler {
 	f.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.sorry(w, r, http.StatusForbidden, "Another site sent you here", "The request came from another site, so it was not carried out. Go to the page you want and try again from there.")
 	}))
-	withSession := f.withSession(f.cross.Handler(inner))
+	withSession := whole(f.withSession(f.cross.Handler(inner)))
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /web/{file}", f.serveFile)
@@ -218,7 +218,36 @@ func headers(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), usb=(), serial=()")
 		h.Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// maxForm bounds what is sent with a form, in bytes; sending bounds how long
+// that may take.
+const (
+	maxForm = 64 << 10
+	sending = 30 * time.Second
+)
+
+// whole reads all of a form before anybody asks whose it is. Otherwise a
+// browser that holds back the rest could still do what it likes long after it
+// was logged out.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			reader := http.NewResponseController(w)
+			_ = reader.SetReadDeadline(time.Now().Add(sending))
+			err := r.ParseForm()
+			if err == nil {
+				err = r.ParseMultipartForm(maxForm)
+			}
+			if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+				http.Error(w, "What was sent did not arrive whole, or is too long. Go back and try again.", http.StatusBadRequest)
+				return
+			}
+			_ = reader.SetReadDeadline(time.Time{})
+		}
 		next.ServeHTTP(w, r)
 	})
 }
