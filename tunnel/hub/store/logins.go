@@ -109,8 +109,14 @@ func (s *Store) LogIn(ctx context.Context, name, password string) (User, error) 
 	return s.User(ctx, id)
 }
 
-// SetPassword gives a person a new password.
-func (s *Store) SetPassword(ctx context.Context, user, password string) error {
+// loggedIn is whether user is logged in with browser; "" is no matter where. It
+// is part of the change itself: hashing takes a while, and who was logged out
+// or reset meanwhile changes nothing.
+const loggedIn = `(?2 = '' OR EXISTS (SELECT 1 FROM browsers WHERE id = ?2 AND user_id = ?1))`
+
+// SetPassword gives a person a new password, who asked for it with a browser
+// ("" for none). ErrNotFound when they are not logged in there any more.
+func (s *Store) SetPassword(ctx context.Context, user, browser, password string) error {
 	u, err := s.User(ctx, user)
 	if err != nil {
 		return err
@@ -119,7 +125,7 @@ func (s *Store) SetPassword(ctx context.Context, user, password string) error {
 	if err != nil {
 		return err
 	}
-	return affected(s.db.ExecContext(ctx, `UPDATE users SET password = ? WHERE id = ? AND removed = 0`, phc, user))
+	return affected(s.db.ExecContext(ctx, `UPDATE users SET password = ?3 WHERE id = ?1 AND removed = 0 AND `+loggedIn, user, browser, phc))
 }
 
 // RemovePassword leaves a person their passkeys only. ErrLastWay when there
@@ -138,25 +144,27 @@ type Passkey struct {
 	ID         string
 	Credential []byte // the id that the authenticator gave it
 	User       string
+	Browser    string // with which it is added, "" for none; not kept
 	Name       string // as the person named it
 	Data       []byte // JSON: public key, counter, flags
 	Created    time.Time
 	LastUsed   time.Time
 }
 
-// AddPasskey keeps a new passkey of p.User and sets its ID.
+// AddPasskey keeps a new passkey of p.User and sets its ID. ErrNotFound when
+// they are not logged in with p.Browser any more.
 func (s *Store) AddPasskey(ctx context.Context, p *Passkey) error {
 	return s.begin(ctx, "add passkey", func(tx *sql.Tx) error { return s.addPasskey(ctx, tx, p) })
 }
 
 func (s *Store) addPasskey(ctx context.Context, tx *sql.Tx, p *Passkey) error {
 	p.ID, p.Created = newID("p"), s.now().Truncate(time.Millisecond)
-	_, err := tx.ExecContext(ctx, `INSERT INTO passkeys (id, credential, user_id, name, data, created) SELECT ?, ?, id, ?, ?, ? FROM users WHERE id = ? AND removed = 0`,
-		p.ID, p.Credential, p.Name, p.Data, ms(p.Created), p.User)
-	if err != nil {
+	err := affected(tx.ExecContext(ctx, `INSERT INTO passkeys (id, credential, user_id, name, data, created)
+		SELECT ?3, ?4, id, ?5, ?6, ?7 FROM users WHERE id = ?1 AND removed = 0 AND `+loggedIn, p.User, p.Browser, p.ID, p.Credential, p.Name, p.Data, ms(p.Created)))
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("add passkey: %w", err)
 	}
-	return nil
+	return err
 }
 
 // Passkeys lists a person's passkeys, oldest first.

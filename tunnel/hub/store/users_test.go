@@ -186,7 +186,7 @@ func TestLogIn(t *testing.T) {
 // keyboard composes them.
 func TestPasswordsAreComposed(t *testing.T) {
 	s := setUp(t)
-	if err := s.SetPassword(t.Context(), OwnerID, "ein schöner Hafen"); err != nil {
+	if err := s.SetPassword(t.Context(), OwnerID, "", "ein schöner Hafen"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.LogIn(t.Context(), "Ana", "ein scho\u0308ner Hafen"); err != nil {
@@ -331,6 +331,47 @@ func TestLogInWhileReset(t *testing.T) {
 	}
 	if err := keep("while removed"); err != ErrNotFound {
 		t.Errorf("one that the removal overtook: %v", err)
+	}
+}
+
+// Who is logged out or reset while a new way to log in is being prepared gets
+// none, whatever else they are logged in with.
+func TestNoWayInForWhoWasLoggedOut(t *testing.T) {
+	s := setUp(t)
+	ctx := t.Context()
+	guest, invite, err := s.AddUser(ctx, "Guest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(ctx, invite, Claim{Password: goodPassword}); err != nil {
+		t.Fatal(err)
+	}
+	for id, user := range map[string]string{"hers": OwnerID, "theirs": guest.ID} {
+		if err := s.AddBrowser(ctx, Browser{ID: id, User: user, Data: []byte("x"), Expires: s.Steady().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(browser string) (password, passkey error) {
+		id := newID("c")
+		return s.SetPassword(ctx, guest.ID, browser, "another quiet harbour"),
+			s.AddPasskey(ctx, &Passkey{User: guest.ID, Browser: browser, Credential: []byte(id), Name: "Phone", Data: []byte("{}")})
+	}
+	if p, k := try("theirs"); p != nil || k != nil {
+		t.Errorf("logged in: %v, %v", p, k)
+	}
+	for _, browser := range []string{"hers", "unknown"} {
+		if p, k := try(browser); p != ErrNotFound || k != ErrNotFound {
+			t.Errorf("with %s: %v, %v", browser, p, k)
+		}
+	}
+	if _, err := s.ResetUser(ctx, guest.ID); err != nil {
+		t.Fatal(err)
+	}
+	if p, k := try("theirs"); p != ErrNotFound || k != ErrNotFound {
+		t.Errorf("after the reset: %v, %v", p, k)
+	}
+	if u, err := s.User(ctx, guest.ID); err != nil || u.Claimed {
+		t.Errorf("after the reset: %+v, %v", u, err)
 	}
 }
 

@@ -100,7 +100,12 @@ func (f *Face) setPassword(w http.ResponseWriter, r *http.Request, u *store.User
 		f.account(w, r, u, http.StatusUnprocessableEntity, sentence(err))
 		return
 	}
-	if err := errors.Join(f.o.Store.SetPassword(r.Context(), u.ID, password), f.o.Store.EndBrowsers(r.Context(), u.ID, here(r), "")); err != nil {
+	err := f.o.Store.SetPassword(r.Context(), u.ID, here(r), password)
+	if errors.Is(err, store.ErrNotFound) {
+		f.toLogin(w, r) // logged out meanwhile
+		return
+	}
+	if err = errors.Join(err, f.o.Store.EndBrowsers(r.Context(), u.ID, here(r), "")); err != nil {
 		f.failed(w, r, err)
 		return
 	}
@@ -135,7 +140,13 @@ func (f *Face) addPasskey(w http.ResponseWriter, r *http.Request, u *store.User)
 	if p.Name == "" || !utf8.ValidString(p.Name) || utf8.RuneCountInString(p.Name) > 60 {
 		p.Name = agentName(r.UserAgent())
 	}
-	if err := f.o.Store.AddPasskey(r.Context(), p); err != nil {
+	p.Browser = here(r)
+	err = f.o.Store.AddPasskey(r.Context(), p)
+	if errors.Is(err, store.ErrNotFound) {
+		f.toLogin(w, r) // logged out meanwhile
+		return
+	}
+	if err != nil {
 		f.failed(w, r, err)
 		return
 	}
