@@ -75,21 +75,12 @@ func (s *socket) greet(ctx context.Context) error {
 		s.close(wire.CloseBadHello, "expected HELLO_ACK")
 		return fmt.Errorf("the hub's first frame was %s, not the answer to HELLO", m.Type)
 	}
-	if major(ack.Protocol) != major(wire.Version) {
+	if wire.Major(ack.Protocol) != wire.Major(wire.Version) {
 		s.close(wire.CloseVersion, "major version differs")
 		return fmt.Errorf("%w: hub %s, here %s", ErrVersion, ack.Protocol, wire.Version)
 	}
 	s.c.o.OnState(State{Phase: Online, HubName: ack.HubName})
 	return nil
-}
-
-func major(v string) string {
-	for i := range v {
-		if v[i] == '.' {
-			return v[:i]
-		}
-	}
-	return v
 }
 
 // serve reads until the connection ends; then every request is cancelled and

@@ -20,6 +20,7 @@ var mayImport = []struct {
 }{
 	{"tunnel/wire", nil},
 	{"tunnel/wire/autogpt", []string{"tunnel/wire"}},
+	{"tunnel/wire/ws", nil},
 	{"consent", nil},
 	{"assets", nil},
 	{"consent/...", []string{"consent"}},

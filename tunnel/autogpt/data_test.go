@@ -255,7 +255,7 @@ func TestReadIsTranslated(t *testing.T) {
 	if f.into(t, &r); f.Type != "FILE_CONTENTS" || r != (msg.FileContents{Content: "he\ufffdo\n", Encoding: "utf-8", Size: 5, Truncated: true}) {
 		t.Errorf("%s %+v", f.Type, r)
 	}
-	if got := s.last(t); !reflect.DeepEqual(got, &wire.FileRead{SessionID: chat, Path: "a/b.txt", Offset: 10, Length: ptr(int64(5))}) {
+	if got := s.last(t); !reflect.DeepEqual(got, &wire.FileRead{SessionID: chat, Path: "a/b.txt", Offset: 10, Length: new(int64(5))}) {
 		t.Errorf("asked %+v", got)
 	}
 	for _, how := range []object{{"encoding": "base64"}, {"format": "bytes"}} {
@@ -326,7 +326,7 @@ func TestWriteIsTranslated(t *testing.T) {
 func TestStatIsTranslated(t *testing.T) {
 	s, _, p := scripted(t, nil)
 	s.set(replies(&wire.FileStatResponse{Exists: true, Entry: &wire.Entry{Name: "b.txt", Path: "a/b.txt", Kind: "file", Size: 5, Mode: 0o640, MTime: 1767225600123, CTime: 1767225600456,
-		UID: ptr(0), GID: ptr(1000), LinkTarget: "a/b.txt"}}))
+		UID: new(0), GID: new(1000), LinkTarget: "a/b.txt"}}))
 	f := p.call("FILE_STAT", object{"path": root + "/l"})
 	want := `{"exists":true,"is_file":true,"is_dir":false,"is_symlink":true,"size_bytes":5,"mtime":1767225600.123,"ctime":1767225600.456,"mode":"0640","owner_uid":0,"owner_gid":1000,"mime_type":"text/plain","path":"` + root + `/a/b.txt"}`
 	if f.Type != "FILE_STAT_RESPONSE" || string(f.Payload) != want {

@@ -126,14 +126,14 @@ func (j *statJob) reply(p wire.Payload) (msg.Type, wire.Payload, error) {
 	}
 	r := &msg.FileStatResponse{Exists: stat.Exists}
 	if stat.Path != "" {
-		r.Path = ptr(j.from(stat.Path))
+		r.Path = new(j.from(stat.Path))
 	}
 	if e := stat.Entry; e != nil {
-		r.IsFile, r.IsDir, r.IsSymlink = ptr(e.Kind == "file"), ptr(e.Kind == "dir"), ptr(e.LinkTarget != "")
-		r.Size, r.MTime, r.Mode = ptr(e.Size), ptr(unix(e.MTime)), ptr(fmt.Sprintf("%04o", e.Mode&0o7777))
-		r.UID, r.GID, r.Path = e.UID, e.GID, ptr(j.from(e.Path))
+		r.IsFile, r.IsDir, r.IsSymlink = new(e.Kind == "file"), new(e.Kind == "dir"), new(e.LinkTarget != "")
+		r.Size, r.MTime, r.Mode = new(e.Size), new(unix(e.MTime)), new(fmt.Sprintf("%04o", e.Mode&0o7777))
+		r.UID, r.GID, r.Path = e.UID, e.GID, new(j.from(e.Path))
 		if e.CTime != 0 {
-			r.CTime = ptr(unix(e.CTime))
+			r.CTime = new(unix(e.CTime))
 		}
 		if e.Kind == "file" {
 			r.MIMEType = mimeType(e.Name)
@@ -149,8 +149,6 @@ func mimeType(name string) *string {
 	}
 	return &kind
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // unix is milliseconds as seconds.
 func unix(ms int64) float64 { return float64(ms) / 1000 }
@@ -215,7 +213,7 @@ func (j *listJob) send(_ wire.Type, p wire.Payload) error {
 		}
 		j.cost += cost
 		j.entries = append(j.entries, msg.Entry{Name: e.Name, Path: j.from(e.Path), IsFile: e.Kind == "file", IsDir: e.Kind == "dir",
-			IsSymlink: e.LinkTarget != "", Size: ptr(e.Size), MTime: ptr(unix(e.MTime))})
+			IsSymlink: e.LinkTarget != "", Size: new(e.Size), MTime: new(unix(e.MTime))})
 	}
 	if j.more && j.seen > maxSeen {
 		return errEnough

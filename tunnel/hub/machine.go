@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,12 +15,11 @@ import (
 
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
+	"localpc/tunnel/wire/ws"
 )
 
 const (
 	writeTimeout = 30 * time.Second
-	// farewell is how long a connection that the hub ends may take to say so.
-	farewell = 2 * time.Second
 	// scopeMachine is what a sign-in needs to connect a computer.
 	scopeMachine = "machine"
 )
@@ -30,11 +28,12 @@ const (
 // HTTP request that became the WebSocket; beat is its only other one.
 type machine struct {
 	h     *Hub
-	ws    *websocket.Conn
+	conn  *websocket.Conn
 	id    string // the machine's
 	epoch int64
 	since time.Time
 	until expiry // of the reader's goroutine
+	quiet *ws.Patience
 	has   []string
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
@@ -77,13 +76,14 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.wg.Done()
-	ws, err := upgrader.Upgrade(w, r, nil)
+	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		h.log.Warn("Machine could not be accepted", "machine", proof.machine, "err", err)
 		return
 	}
-	defer ws.Close()
-	m := &machine{h: h, ws: ws, id: proof.machine, proof: proof, since: time.Now(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
+	defer conn.Close()
+	m := &machine{h: h, conn: conn, quiet: ws.NewPatience(conn, h.o.Heartbeat+h.o.PongTimeout), id: proof.machine, proof: proof, since: time.Now(),
+		streams: map[string]*stream{}, sessions: map[string]struct{}{}}
 	stop := context.AfterFunc(h.ctx, func() {
 		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
 	})
@@ -104,8 +104,8 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 // greet waits for HELLO and checks it. It returns the frame's id too, which
 // the answer repeats.
 func (m *machine) greet() (*wire.Hello, string, error) {
-	_ = m.ws.SetReadDeadline(time.Now().Add(m.h.o.HelloTimeout))
-	kind, r, err := m.ws.NextReader()
+	_ = m.conn.SetReadDeadline(time.Now().Add(m.h.o.HelloTimeout))
+	kind, r, err := m.conn.NextReader()
 	var data []byte
 	if err == nil {
 		data, err = wire.ReadFrame(r, wire.MaxHello)
@@ -115,7 +115,7 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 	case errors.As(err, &frame):
 		m.sayClose(wire.CloseBadHello, "HELLO is too large")
 		return nil, "", err
-	case isTimeout(err):
+	case ws.IsTimeout(err):
 		m.sayClose(wire.CloseHelloTimeout, "no HELLO")
 		return nil, "", errors.New("no HELLO in time")
 	case err != nil:
@@ -126,7 +126,7 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 	}
 	msg, err := wire.Decode(data, wire.ToHub)
 	if err != nil {
-		m.sayClose(wire.CloseBadHello, clip(err.Error()))
+		m.sayClose(wire.CloseBadHello, ws.Clip(err.Error()))
 		return nil, "", err
 	}
 	hello, ok := msg.Payload.(*wire.Hello)
@@ -134,7 +134,7 @@ func (m *machine) greet() (*wire.Hello, string, error) {
 		m.sayClose(wire.CloseBadHello, "expected HELLO")
 		return nil, "", fmt.Errorf("the first frame was %s", msg.Type)
 	}
-	if major(hello.Protocol) != major(wire.Version) {
+	if wire.Major(hello.Protocol) != wire.Major(wire.Version) {
 		m.sayClose(wire.CloseVersion, "this hub speaks version "+wire.Version)
 		return nil, "", fmt.Errorf("machine speaks version %s", hello.Protocol)
 	}
@@ -224,28 +224,25 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 // read takes frames until the connection ends. It blocks on nothing but the
 // socket: a slow reader of one stream holds up no other.
 func (m *machine) read(ctx context.Context) error {
-	m.alive()
-	m.ws.SetPongHandler(func(string) error { m.alive(); return nil })
-	pong := m.ws.PingHandler()
-	m.ws.SetPingHandler(func(d string) error { m.alive(); return pong(d) })
+	m.quiet.Begin()
 	for {
-		kind, r, err := m.ws.NextReader()
+		kind, r, err := m.conn.NextReader()
 		var data []byte
 		if err == nil {
-			data, err = wire.ReadFrame(lively{r, m.alive}, wire.MaxFrame)
+			data, err = wire.ReadFrame(m.quiet.Reader(r), wire.MaxFrame)
 		}
 		var frame *wire.FrameError
 		if errors.As(err, &frame) {
 			m.h.log.Warn("Frame dropped", "machine", m.id, "reason", frame.Reason)
 			continue
 		}
-		if isTimeout(err) && !m.ended() {
+		if ws.IsTimeout(err) && !m.ended() {
 			return fmt.Errorf("nothing heard for %s", m.h.o.Heartbeat+m.h.o.PongTimeout)
 		}
 		if err != nil {
 			return err
 		}
-		m.alive()
+		m.quiet.Heard()
 		if m.ended() {
 			continue // only the close frame counts now
 		}
@@ -259,29 +256,6 @@ func (m *machine) read(ctx context.Context) error {
 			continue
 		}
 		m.dispatch(ctx, msg, len(data))
-	}
-}
-
-// lively counts every piece of a long frame as a sign of life.
-type lively struct {
-	r     io.Reader
-	alive func()
-}
-
-func (l lively) Read(p []byte) (int, error) {
-	n, err := l.r.Read(p)
-	if n > 0 {
-		l.alive()
-	}
-	return n, err
-}
-
-// alive puts off the end of a silent connection.
-func (m *machine) alive() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.gone == nil {
-		_ = m.ws.SetReadDeadline(time.Now().Add(m.h.o.Heartbeat + m.h.o.PongTimeout))
 	}
 }
 
@@ -447,13 +421,13 @@ func (m *machine) beat(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-t.C:
-			_ = m.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
+			_ = m.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
 		}
 	}
 }
 
 // end ends every request now, says why, and lets the reader go within
-// farewell. Only the first call counts.
+// ws.Farewell. Only the first call counts.
 func (m *machine) end(code int, cause *wire.Error) {
 	m.mu.Lock()
 	if m.gone != nil {
@@ -463,28 +437,19 @@ func (m *machine) end(code int, cause *wire.Error) {
 	m.gone, m.code = cause, code
 	streams := m.streams
 	m.streams = map[string]*stream{}
-	_ = m.ws.SetReadDeadline(time.Now().Add(farewell))
 	m.mu.Unlock()
+	m.quiet.End()
 	for _, s := range streams {
 		s.fail(cause)
 	}
 	m.sayClose(code, cause.Message)
 }
 
-// closeCode is how the connection ended: as this end said, or the other, or
-// 1006 when neither did.
+// closeCode is how the connection ended.
 func (m *machine) closeCode(err error) int {
 	m.mu.Lock()
-	code := m.code
-	m.mu.Unlock()
-	var ce *websocket.CloseError
-	switch {
-	case code != 0 && code != websocket.CloseNormalClosure:
-		return code
-	case errors.As(err, &ce) && (ce.Code >= 1000 && ce.Code <= 1014 || ce.Code >= 4400 && ce.Code <= 4500):
-		return ce.Code
-	}
-	return websocket.CloseAbnormalClosure
+	defer m.mu.Unlock()
+	return ws.CloseCode(m.code, err)
 }
 
 func (m *machine) sayClose(code int, reason string) {
@@ -493,7 +458,7 @@ func (m *machine) sayClose(code int, reason string) {
 		m.code = code
 	}
 	m.mu.Unlock()
-	_ = m.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, clip(reason)), time.Now().Add(time.Second))
+	_ = m.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ws.Clip(reason)), time.Now().Add(time.Second))
 }
 
 // write sends one frame. Its error is a *wire.Error.
@@ -516,9 +481,9 @@ func encode(msg wire.Message) ([]byte, error) {
 }
 
 func (m *machine) writeLocked(data []byte) error {
-	_ = m.ws.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if err := m.ws.WriteMessage(websocket.TextMessage, data); err != nil {
-		m.ws.Close() // the reader notices
+	_ = m.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if err := m.conn.WriteMessage(websocket.TextMessage, data); err != nil {
+		m.conn.Close() // the reader notices
 		return wire.Wrap(err, wire.CodeLost, "The connection to the computer was lost.")
 	}
 	return nil
@@ -530,24 +495,6 @@ func reason(err error) string {
 		err = inner
 	}
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
-// clip bounds the text of a close frame, which holds 123 bytes.
-func clip(s string) string {
-	if len(s) > 120 {
-		s = strings.ToValidUTF8(s[:120], "")
-	}
-	return s
-}
-
-func major(v string) string {
-	major, _, _ := strings.Cut(v, ".")
-	return major
-}
-
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
 }
 
 // enroll notes the connection as the machine's newest. It returns the one that

@@ -13,13 +13,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func ptr[T any](v T) *T { return &v }
-
 var (
 	hash    = strings.Repeat("0a", 32)
 	session = "i0123456789abcdef0123"
 	entry   = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123}
-	looked  = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123, CTime: 1767225600124, UID: ptr(1000), GID: ptr(0)}
+	looked  = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123, CTime: 1767225600124, UID: new(1000), GID: new(0)}
 	link    = Entry{Name: "l", Path: "l", Kind: "other", Size: 3, Mode: 0o777, MTime: 1767225600123, LinkTarget: "a/b"}
 )
 
@@ -48,7 +46,7 @@ var samples = map[Type]Payload{
 	TypeProcessExited:  &ProcessExited{ExitCode: -1, Signal: "killed", TimedOut: true, Truncated: true, Running: 2},
 	TypeProcessSignal:  &ProcessSignal{SessionID: session, PID: 4711, Signal: "SIGKILL"},
 
-	TypeFileRead:         &FileRead{SessionID: session, Path: "a/b.txt", Offset: 10, Length: ptr(int64(0)), WaitMS: 50000},
+	TypeFileRead:         &FileRead{SessionID: session, Path: "a/b.txt", Offset: 10, Length: new(int64(0)), WaitMS: 50000},
 	TypeFileContents:     &FileContents{Size: 100, Length: 90, MTime: 1767225600123},
 	TypeFileChunk:        &FileChunk{Data: []byte("hello"), Last: true},
 	TypeFileWrite:        &FileWrite{SessionID: session, Path: "/home/user/a/b.txt", NoParents: true, WaitMS: 50000},
@@ -64,7 +62,7 @@ var samples = map[Type]Payload{
 func sample(t Type) Message {
 	m := Message{Type: t, ID: "0b7c9f0e-1111-4222-8333-444455556666", TS: 1767225600.25, Payload: samples[t]}
 	if kinds[t].dir&ToHub != 0 {
-		m.PendingCapacity = ptr(31)
+		m.PendingCapacity = new(31)
 	}
 	return m
 }

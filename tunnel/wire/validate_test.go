@@ -92,7 +92,7 @@ func TestValidators(t *testing.T) {
 		{TypeProcessSignal, with(TypeProcessSignal, func(p *ProcessSignal) { p.Signal = "SIGSTOP" }), "signal"},
 		{TypeProcessSignal, with(TypeProcessSignal, func(p *ProcessSignal) { p.PID = 0 }), "pid"},
 		{TypeFileRead, with(TypeFileRead, func(p *FileRead) { p.Offset = -1 }), "offset"},
-		{TypeFileRead, with(TypeFileRead, func(p *FileRead) { p.Length = ptr(int64(-1)) }), "length"},
+		{TypeFileRead, with(TypeFileRead, func(p *FileRead) { p.Length = new(int64(-1)) }), "length"},
 		{TypeFileRead, with(TypeFileRead, func(p *FileRead) { p.Path = "a\x00b" }), "path"},
 		{TypeFileContents, &FileContents{Size: -1}, "size"},
 		{TypeFileChunk, &FileChunk{Data: make([]byte, MaxChunk+1)}, "data"},

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,12 @@ import (
 //	1.1  AUTHORIZE; SESSION_OPEN may name the only folder; file requests that
 //	     follow no link, or refuse to replace, to make folders, to delete more
 const Version = "1.1"
+
+// Major is the part of a version that both ends must have in common.
+func Major(version string) string {
+	major, _, _ := strings.Cut(version, ".")
+	return major
+}
 
 // Subprotocol is the WebSocket subprotocol that selects this profile.
 const Subprotocol = "localpc.v1"

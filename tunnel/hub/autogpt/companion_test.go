@@ -227,7 +227,7 @@ func everyFile(t *testing.T, r *rig, root string) {
 	if f := reply[*msg.FileContents](t, r, msg.TypeFileRead, &msg.FileRead{Path: at("new/a.txt"), Encoding: msg.UTF8, Format: "text"}); f.Content != "<ä&\u2028>\n" || f.Truncated {
 		t.Errorf("read %+v", f)
 	}
-	if f := reply[*msg.FileContents](t, r, msg.TypeFileRead, &msg.FileRead{Path: at("b.bin"), Encoding: msg.Base64, Format: "text", Offset: 1, Length: ptr(int64(1))}); f.Content != "AQ==" || !f.Truncated || f.Size != 1 {
+	if f := reply[*msg.FileContents](t, r, msg.TypeFileRead, &msg.FileRead{Path: at("b.bin"), Encoding: msg.Base64, Format: "text", Offset: 1, Length: new(int64(1))}); f.Content != "AQ==" || !f.Truncated || f.Size != 1 {
 		t.Errorf("read %+v", f)
 	}
 	fails(t, r, msg.TypeFileRead, &msg.FileRead{Path: at("new"), Encoding: msg.UTF8, Format: "text"}, msg.CodeInternal)
@@ -237,7 +237,7 @@ func everyFile(t *testing.T, r *rig, root string) {
 	if s := reply[*msg.FileStatResponse](t, r, msg.TypeFileStat, &msg.FileStat{Path: at("nothing")}); s.Exists || s.Path != nil {
 		t.Errorf("stat of nothing: %+v", s)
 	}
-	if l := reply[*msg.FileListResponse](t, r, msg.TypeFileList, &msg.FileList{Path: root, Glob: ptr("*.txt"), Recursive: true, IncludeHidden: true, MaxEntries: 100}); len(l.Entries) != 1 || l.Entries[0].Name != "a.txt" {
+	if l := reply[*msg.FileListResponse](t, r, msg.TypeFileList, &msg.FileList{Path: root, Glob: new("*.txt"), Recursive: true, IncludeHidden: true, MaxEntries: 100}); len(l.Entries) != 1 || l.Entries[0].Name != "a.txt" {
 		t.Errorf("list %+v", l)
 	}
 	if l := reply[*msg.FileListResponse](t, r, msg.TypeFileList, &msg.FileList{Path: root, MaxEntries: 1}); len(l.Entries) != 1 || !l.Truncated {
@@ -254,34 +254,34 @@ func everyFile(t *testing.T, r *rig, root string) {
 }
 
 func everyCommand(t *testing.T, r *rig, root string) {
-	if c := reply[*msg.Result](t, r, msg.TypeExecute, &msg.Execute{Command: ptr("echo out; echo err >&2; echo $GREETING; pwd; exit 3"), Shell: "auto", Env: msg.Map{"GREETING": "<hi>"}}); c.Stdout != "out\n<hi>\n"+root+"\n" || c.Stderr != "err\n" || c.ExitCode != 3 {
+	if c := reply[*msg.Result](t, r, msg.TypeExecute, &msg.Execute{Command: new("echo out; echo err >&2; echo $GREETING; pwd; exit 3"), Shell: "auto", Env: msg.Map{"GREETING": "<hi>"}}); c.Stdout != "out\n<hi>\n"+root+"\n" || c.Stderr != "err\n" || c.ExitCode != 3 {
 		t.Errorf("a command: %+v", c)
 	}
-	if c := reply[*msg.Result](t, r, msg.TypeExecute, &msg.Execute{Argv: []string{"pwd"}, Shell: "auto", Cwd: ptr(filepath.Join(root, "docs")), Timeout: ptr(int64(5))}); c.Stdout != filepath.Join(root, "docs")+"\n" {
+	if c := reply[*msg.Result](t, r, msg.TypeExecute, &msg.Execute{Argv: []string{"pwd"}, Shell: "auto", Cwd: new(filepath.Join(root, "docs")), Timeout: new(int64(5))}); c.Stdout != filepath.Join(root, "docs")+"\n" {
 		t.Errorf("argv: %+v", c)
 	}
-	if c := reply[*msg.Result](t, r, msg.TypeExecute, &msg.Execute{Command: ptr("sleep 20"), Shell: "sh", Timeout: ptr(int64(1))}); !c.TimedOut {
+	if c := reply[*msg.Result](t, r, msg.TypeExecute, &msg.Execute{Command: new("sleep 20"), Shell: "sh", Timeout: new(int64(1))}); !c.TimedOut {
 		t.Errorf("past its time: %+v", c)
 	}
 	fails(t, r, msg.TypeExecute, &msg.Execute{Shell: "auto"}, msg.CodeInternal)
-	fails(t, r, msg.TypeExecute, &msg.Execute{Command: ptr("x"), Shell: "powershell"}, msg.CodeShellMissing)
-	fails(t, r, msg.TypeExecute, &msg.Execute{Command: ptr("x"), Shell: "auto", Cwd: ptr("/")}, msg.CodePathOutside)
+	fails(t, r, msg.TypeExecute, &msg.Execute{Command: new("x"), Shell: "powershell"}, msg.CodeShellMissing)
+	fails(t, r, msg.TypeExecute, &msg.Execute{Command: new("x"), Shell: "auto", Cwd: new("/")}, msg.CodePathOutside)
 }
 
 func everyDesktop(t *testing.T, r *rig) {
 	if s := reply[*msg.ScreenshotImage](t, r, msg.TypeScreenshot, &msg.Screenshot{Quality: 75, Region: &msg.Rect{1, 2, 3, 4}, Format: "png"}); s.Width != 1 || *s.Region != (msg.Rect{1, 2, 3, 4}) || *s.LogicalSize != (msg.Pair{1280, 720}) {
 		t.Errorf("a picture: %+v", s)
 	}
-	if d := fails(t, r, msg.TypeScreenshot, &msg.Screenshot{Quality: 75, WindowID: ptr("win_0"), Format: "jpeg", IncludeCursor: true}, msg.CodeWindowStale); d.Details["window_id"] != "win_0" {
+	if d := fails(t, r, msg.TypeScreenshot, &msg.Screenshot{Quality: 75, WindowID: new("win_0"), Format: "jpeg", IncludeCursor: true}, msg.CodeWindowStale); d.Details["window_id"] != "win_0" {
 		t.Errorf("details: %v", d.Details)
 	}
 	for _, in := range []*msg.Input{
 		{Action: "left_click", Coordinate: &msg.Pair{3, 4}, Modifiers: []string{"ctrl", "super"}},
-		{Action: "drag", Path: []msg.Pair{{1, 2}, {3, 4}}, Button: ptr("right")},
-		{Action: "type", Text: ptr("<ä>"), Paste: true, PreserveClipboard: true},
-		{Action: "key", Key: ptr("ctrl+c")},
-		{Action: "scroll", ScrollAmount: ptr(2), ScrollDirection: ptr("left"), Direction: ptr("down"), Clicks: ptr(1)},
-		{Action: "wait", DurationMS: ptr(1)},
+		{Action: "drag", Path: []msg.Pair{{1, 2}, {3, 4}}, Button: new("right")},
+		{Action: "type", Text: new("<ä>"), Paste: true, PreserveClipboard: true},
+		{Action: "key", Key: new("ctrl+c")},
+		{Action: "scroll", ScrollAmount: new(2), ScrollDirection: new("left"), Direction: new("down"), Clicks: new(1)},
+		{Action: "wait", DurationMS: new(1)},
 	} {
 		reply[*msg.Ack](t, r, msg.TypeInput, in)
 	}
@@ -303,8 +303,8 @@ func everyDesktop(t *testing.T, r *rig) {
 	if a := reply[*msg.AppList](t, r, msg.TypeApps, &msg.Apps{}); len(a.Apps) != 1 || a.Apps[0].Name != "Editor" {
 		t.Errorf("programs: %+v", a)
 	}
-	reply[*msg.Ack](t, r, msg.TypeAppLaunch, &msg.AppLaunch{ExecutablePath: ptr("/usr/bin/editor"), Args: msg.List[string]{"-x"}, Activate: true})
-	fails(t, r, msg.TypeAppLaunch, &msg.AppLaunch{BundleID: ptr("org.example")}, msg.CodeNotSupported)
+	reply[*msg.Ack](t, r, msg.TypeAppLaunch, &msg.AppLaunch{ExecutablePath: new("/usr/bin/editor"), Args: msg.List[string]{"-x"}, Activate: true})
+	fails(t, r, msg.TypeAppLaunch, &msg.AppLaunch{BundleID: new("org.example")}, msg.CodeNotSupported)
 	if c := reply[*msg.ClipboardContent](t, r, msg.TypeClipboardRead, &msg.ClipboardRead{Format: "text"}); c.Content != "copied" {
 		t.Errorf("clipboard: %+v", c)
 	}
@@ -389,7 +389,7 @@ func TestRevokedInMidCommand(t *testing.T) {
 	c := r.companion(func(o *companiontest.Options) { o.Home = home })
 	root := filepath.Join(home, "work")
 	r.open(chat, root)
-	result := r.ask(msg.TypeExecute, &msg.Execute{Command: ptr("touch began; sleep 1; touch ended"), Shell: "auto"})
+	result := r.ask(msg.TypeExecute, &msg.Execute{Command: new("touch began; sleep 1; touch ended"), Shell: "auto"})
 	eventually(t, "it runs", func() bool { _, err := os.Stat(filepath.Join(root, "began")); return err == nil })
 	r.Revoke(user, autogpt.Client)
 	if got := <-result; wire.CodeOf(got.err) != autogpt.CodeUnconfirmed {

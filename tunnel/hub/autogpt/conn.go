@@ -16,20 +16,18 @@ import (
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 	msg "localpc/tunnel/wire/autogpt"
+	"localpc/tunnel/wire/ws"
 )
 
-const (
-	writeTimeout = 30 * time.Second
-	// farewell is how long a connection that the hub ends may take to say so.
-	farewell = 2 * time.Second
-)
+const writeTimeout = 30 * time.Second
 
 // conn is one connection: a machine's control connection, or the data
 // connection of one chat. Its reader is the goroutine of the HTTP request that
 // became the WebSocket; beat is its only other one.
 type conn struct {
 	f       *Face
-	ws      *websocket.Conn
+	conn    *websocket.Conn
+	quiet   *ws.Patience
 	access  store.Access
 	session string // "" on a control connection
 	machine string
@@ -46,6 +44,7 @@ type conn struct {
 	limit    int              // of requests at once; guarded by mu
 	capacity int              // as the machine told last, -1 when it never has; guarded by mu
 	gone     *wire.Error      // why nothing is taken any more; guarded by mu
+	code     int              // the close code that this end said; guarded by mu
 	done     chan struct{}    // closed when gone
 	// settled is closed when a control connection may be used; since is when.
 	settled chan struct{}
@@ -53,8 +52,8 @@ type conn struct {
 	began   time.Time // when the connection was accepted
 }
 
-func newConn(f *Face, ws *websocket.Conn, a store.Access, session string) *conn {
-	return &conn{f: f, ws: ws, access: a, session: session, writing: make(chan struct{}, 1), calls: map[string]*Call{},
+func newConn(f *Face, c *websocket.Conn, a store.Access, session string) *conn {
+	return &conn{f: f, conn: c, quiet: ws.NewPatience(c, f.o.Heartbeat+f.o.PongTimeout), access: a, session: session, writing: make(chan struct{}, 1), calls: map[string]*Call{},
 		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{}), settled: make(chan struct{}), began: time.Now()}
 }
 
@@ -62,33 +61,35 @@ func (c *conn) control() bool { return c.session == "" }
 
 // sayClose sends a close frame; the error says the same to the log.
 func (c *conn) sayClose(code int, reason string) error {
-	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, clip(reason)), time.Now().Add(time.Second))
+	c.mu.Lock()
+	if c.code == 0 {
+		c.code = code
+	}
+	c.mu.Unlock()
+	_ = c.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ws.Clip(reason)), time.Now().Add(time.Second))
 	return &msg.CloseError{Code: code, Reason: reason}
 }
 
 // read takes frames until the connection ends. It blocks on nothing but the
 // socket.
 func (c *conn) read() error {
-	c.ws.SetReadLimit(msg.MaxFrame)
-	c.alive()
-	c.ws.SetPongHandler(func(string) error { c.alive(); return nil })
-	pong := c.ws.PingHandler()
-	c.ws.SetPingHandler(func(d string) error { c.alive(); return pong(d) })
+	c.conn.SetReadLimit(msg.MaxFrame)
+	c.quiet.Begin()
 	for {
-		kind, r, err := c.ws.NextReader()
+		kind, r, err := c.conn.NextReader()
 		var data []byte
 		if err == nil {
-			data, err = io.ReadAll(lively{r, c.alive})
+			data, err = io.ReadAll(c.quiet.Reader(r))
 		}
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
 			return c.breach(1, "more than 16 MiB")
-		case isTimeout(err) && c.ended() == nil:
+		case ws.IsTimeout(err) && c.ended() == nil:
 			return fmt.Errorf("nothing heard for %s", c.f.o.Heartbeat+c.f.o.PongTimeout)
 		case err != nil:
 			return err
 		}
-		c.alive()
+		c.quiet.Heard()
 		if c.ended() != nil {
 			continue // only the close frame counts now
 		}
@@ -98,29 +99,6 @@ func (c *conn) read() error {
 		if err := c.take(data); err != nil {
 			return err
 		}
-	}
-}
-
-// lively counts every piece of a long frame as a sign of life.
-type lively struct {
-	r     io.Reader
-	alive func()
-}
-
-func (l lively) Read(p []byte) (int, error) {
-	n, err := l.r.Read(p)
-	if n > 0 {
-		l.alive()
-	}
-	return n, err
-}
-
-// alive puts off the end of a silent connection.
-func (c *conn) alive() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone == nil {
-		_ = c.ws.SetReadDeadline(time.Now().Add(c.f.o.Heartbeat + c.f.o.PongTimeout))
 	}
 }
 
@@ -203,7 +181,7 @@ func (c *conn) unreadable(e *msg.FrameError) error {
 func (c *conn) status(s *msg.Status, data []byte) {
 	n := payloadCapacity(data)
 	if n == nil {
-		n = ptr(max(0, s.MaxConcurrent-s.InFlight))
+		n = new(max(0, s.MaxConcurrent-s.InFlight))
 	}
 	c.mu.Lock()
 	c.limit = min(c.f.o.MaxConcurrent, s.MaxConcurrent)
@@ -235,7 +213,7 @@ func payloadCapacity(data []byte) *int {
 	if err != nil || n < 0 {
 		return nil
 	}
-	return ptr(int(min(n, 1<<20)))
+	return new(int(min(n, 1<<20)))
 }
 
 func (c *conn) setCapacity(n int) {
@@ -267,7 +245,7 @@ func (c *conn) beat() {
 		case <-c.done:
 			return
 		case <-t.C:
-			_ = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
+			_ = c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second))
 		case <-expiry.C:
 			c.end(msg.CloseUnauthorized, "the access token has expired", "")
 			return
@@ -276,7 +254,7 @@ func (c *conn) beat() {
 }
 
 // end ends every request now, says SESSION_REVOKED if there is a reason for
-// it, closes, and lets the reader go within farewell. Only the first call
+// it, closes, and lets the reader go within ws.Farewell. Only the first call
 // counts.
 func (c *conn) end(code int, why, revoked string) {
 	cause := wire.Errorf(wire.CodeLost, "The connection to the computer was lost.")
@@ -295,13 +273,13 @@ func (c *conn) end(code int, why, revoked string) {
 		c.mu.Unlock()
 		return
 	}
-	c.gone = cause
+	c.gone, c.code = cause, code
 	close(c.done)
 	calls := c.calls
 	c.calls = map[string]*Call{}
 	c.wakeLocked()
-	_ = c.ws.SetReadDeadline(time.Now().Add(farewell))
 	c.mu.Unlock()
+	c.quiet.End()
 	// Who tries again when its call fails must not find this one.
 	c.f.forget(c)
 	for _, call := range calls {
@@ -345,23 +323,10 @@ func (c *conn) write(ctx context.Context, data []byte) error {
 
 // put writes; the caller holds writing.
 func (c *conn) put(data []byte, within time.Duration) error {
-	_ = c.ws.SetWriteDeadline(time.Now().Add(within))
-	if err := c.ws.WriteMessage(websocket.TextMessage, data); err != nil {
-		c.ws.Close() // the reader notices
+	_ = c.conn.SetWriteDeadline(time.Now().Add(within))
+	if err := c.conn.WriteMessage(websocket.TextMessage, data); err != nil {
+		c.conn.Close() // the reader notices
 		return wire.Wrap(err, wire.CodeLost, "The connection to the computer was lost.")
 	}
 	return nil
-}
-
-// clip bounds the text of a close frame.
-func clip(s string) string {
-	if len(s) > msg.MaxReason {
-		s = strings.ToValidUTF8(s[:msg.MaxReason], "")
-	}
-	return s
-}
-
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
 }

@@ -96,18 +96,16 @@ func (o *Options) settle() {
 		}
 	}
 	for _, d := range []struct{ v, std *time.Duration }{
-		{&o.CommandTimeout, ptr(msg.CommandTimeout)}, {&o.HelloTimeout, ptr(msg.HelloTimeout)},
-		{&o.DataWait, ptr(msg.DataWait)}, {&o.ControlWait, ptr(msg.ControlWait)}, {&o.ForDetach, ptr(msg.DetachWait)},
-		{&o.Hold, ptr(30 * time.Second)}, {&o.Reconnect, ptr(30 * time.Second)}, {&o.LateFor, ptr(msg.LateFor)},
-		{&o.Heartbeat, ptr(msg.Heartbeat)}, {&o.PongTimeout, ptr(msg.PongTimeout)},
+		{&o.CommandTimeout, new(msg.CommandTimeout)}, {&o.HelloTimeout, new(msg.HelloTimeout)},
+		{&o.DataWait, new(msg.DataWait)}, {&o.ControlWait, new(msg.ControlWait)}, {&o.ForDetach, new(msg.DetachWait)},
+		{&o.Hold, new(30 * time.Second)}, {&o.Reconnect, new(30 * time.Second)}, {&o.LateFor, new(msg.LateFor)},
+		{&o.Heartbeat, new(msg.Heartbeat)}, {&o.PongTimeout, new(msg.PongTimeout)},
 	} {
 		if *d.v == 0 {
 			*d.v = *d.std
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Face serves machines of protocol 1.1. Its methods are safe for concurrent
 // use.
@@ -232,13 +230,13 @@ func (f *Face) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.wg.Done()
-	ws, err := upgrader.Upgrade(w, r, nil)
+	socket, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		f.log.Warn("Connection could not be accepted", "user", access.User, "err", err)
 		return
 	}
-	defer ws.Close()
-	c := newConn(f, ws, access, session)
+	defer socket.Close()
+	c := newConn(f, socket, access, session)
 	stop := context.AfterFunc(f.ctx, func() {
 		c.end(websocket.CloseGoingAway, "the hub is being stopped", "")
 	})

@@ -11,12 +11,13 @@ import (
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 	msg "localpc/tunnel/wire/autogpt"
+	"localpc/tunnel/wire/ws"
 )
 
 // greet waits for HELLO and checks it, in the protocol's order.
 func (c *conn) greet(b store.Binding) (msg.Message, error) {
-	_ = c.ws.SetReadDeadline(time.Now().Add(c.f.o.HelloTimeout))
-	kind, r, err := c.ws.NextReader()
+	_ = c.conn.SetReadDeadline(time.Now().Add(c.f.o.HelloTimeout))
+	kind, r, err := c.conn.NextReader()
 	var data []byte
 	if err == nil {
 		data, err = wire.ReadFrame(r, msg.MaxHello)
@@ -25,7 +26,7 @@ func (c *conn) greet(b store.Binding) (msg.Message, error) {
 	switch {
 	case errors.As(err, &frame):
 		return msg.Message{}, c.sayClose(msg.CloseBadHello, "HELLO is over 64 KiB")
-	case isTimeout(err):
+	case ws.IsTimeout(err):
 		return msg.Message{}, c.sayClose(msg.CloseHelloTimeout, "no HELLO in time")
 	case err != nil:
 		return msg.Message{}, err

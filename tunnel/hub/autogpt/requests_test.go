@@ -494,7 +494,7 @@ func TestExpiryInMidCommand(t *testing.T) {
 	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(500 * time.Millisecond) })
 	w, _ := r.join(chat, token, "/work")
 	eventually(t, "the chat is connected", func() bool { return r.Connected(chat) })
-	result := r.ask(msg.TypeExecute, &msg.Execute{Command: ptr("sleep 9"), Shell: "auto"})
+	result := r.ask(msg.TypeExecute, &msg.Execute{Command: new("sleep 9"), Shell: "auto"})
 	w.next()
 	w.closed(4401)
 	if got := <-result; wire.CodeOf(got.err) != autogpt.CodeUnconfirmed {
@@ -505,5 +505,3 @@ func TestExpiryInMidCommand(t *testing.T) {
 	}
 	r.pair()
 }
-
-func ptr[T any](v T) *T { return &v }

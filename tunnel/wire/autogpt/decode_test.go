@@ -137,7 +137,7 @@ func TestEncodeRefusesWhatTheOtherEndWould(t *testing.T) {
 		"payload of another":    {Message{Type: TypeFileRead, ID: "r1", Payload: &FileStat{Path: "/a"}}, wire.ToMachine},
 		"invalid payload":       {Message{Type: TypeActivate, ID: "r1", Payload: &Activate{SessionID: "s"}}, wire.ToMachine},
 		"unknown type":          {Message{Type: "REBOOT", ID: "r1", Payload: &Empty{}}, wire.ToMachine},
-		"root of control chars": {Message{Type: TypeHello, ID: "r1", Payload: &Hello{Protocol: Version, MachineID: "m", Platform: "linux", Arch: "arm64", AllowedRoot: ptr("/a\nb")}}, wire.ToHub},
+		"root of control chars": {Message{Type: TypeHello, ID: "r1", Payload: &Hello{Protocol: Version, MachineID: "m", Platform: "linux", Arch: "arm64", AllowedRoot: new("/a\nb")}}, wire.ToHub},
 	} {
 		if data, err := Encode(c.m, c.dir); err == nil {
 			t.Errorf("%s: encoded as %s", name, data)

@@ -15,8 +15,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func ptr[T any](v T) *T { return &v }
-
 const (
 	chat  = "3f0c7a54-6f2e-4f0e-9a3e-6a1de8a3c001"
 	conn  = "0e4a7a0c-93c5-4b53-b0b2-6f7ad8b2c9d4"
@@ -36,33 +34,33 @@ func samples() []frame {
 	at := func(name string, t Type, p wire.Payload) frame {
 		m := Message{Type: t, ID: "7d0c2f6e-1a34-4f0b-9a53-2f2f5f7c1b10", TS: 1781000000.25, Payload: p}
 		if k := kinds[t]; k.dir == wire.ToHub && t != TypeHello && t != TypePong && t != TypeLLMChunk {
-			m.PendingCapacity = ptr(3)
+			m.PendingCapacity = new(3)
 		}
 		return frame{name: string(t) + name, Message: m}
 	}
 	full, bare := "", ".bare"
 	where := &DirectoryRef{Ref: "r1", Name: "ana", Path: "/home/ana"}
-	entry := Entry{Name: "plan & „notes“.md", Path: "/home/ana/plan & „notes“.md", IsFile: true, Size: ptr(int64(12)), MTime: ptr(1781000000.5)}
+	entry := Entry{Name: "plan & „notes“.md", Path: "/home/ana/plan & „notes“.md", IsFile: true, Size: new(int64(12)), MTime: new(1781000000.5)}
 	return []frame{
 		at(full, TypeHello, &Hello{ShimVersion: "0.3.0", Protocol: Version, MachineID: "5b1f2c9a-77aa-4e0e-8c51-0d9e6b7f4a21", DisplayName: "Workshop PC",
 			Platform: "linux", Arch: "x86_64", ScreenResolution: &Resolution{1920, 1080}, Capabilities: List[string]{Shell, Files, ComputerUse, Browse},
 			Features: List[string]{"screenshot.capture", "input.click"}, Coarse: List[string]{"screenshot", "input"}}),
 		at(".data", TypeHello, &Hello{ShimVersion: "0.3.0", Protocol: Version, MachineID: "5b1f2c9a-77aa-4e0e-8c51-0d9e6b7f4a21", DisplayName: "Workshop PC",
-			Platform: "linux", Arch: "x86_64", Capabilities: List[string]{Files}, AllowedRoot: ptr("/home/ana/project")}),
-		at(full, TypeHelloAck, &HelloAck{ConnectionID: ptr(conn), Protocol: Version, Granted: List[string]{Files, Browse}, MaxFileSize: MaxFile, CommandTimeout: 30, MaxConcurrent: 4}),
-		at(".data", TypeHelloAck, &HelloAck{SessionID: ptr(chat), Protocol: Version, MaxFileSize: 1, CommandTimeout: 1, MaxConcurrent: 1}),
+			Platform: "linux", Arch: "x86_64", Capabilities: List[string]{Files}, AllowedRoot: new("/home/ana/project")}),
+		at(full, TypeHelloAck, &HelloAck{ConnectionID: new(conn), Protocol: Version, Granted: List[string]{Files, Browse}, MaxFileSize: MaxFile, CommandTimeout: 30, MaxConcurrent: 4}),
+		at(".data", TypeHelloAck, &HelloAck{SessionID: new(chat), Protocol: Version, MaxFileSize: 1, CommandTimeout: 1, MaxConcurrent: 1}),
 		at(full, TypeStatus, &Status{InFlight: 1, MaxConcurrent: 4, QueueDepth: 2, AuditLogBytes: 4096, UptimeSeconds: 30.5}),
 		at(full, TypePing, &Empty{}), at(full, TypePong, &Empty{}), at(full, TypeAck, &Ack{OK: true}),
-		at(full, TypeRevoked, &Revoked{Reason: ReasonAnother, NewMachine: ptr("m-2")}),
+		at(full, TypeRevoked, &Revoked{Reason: ReasonAnother, NewMachine: new("m-2")}),
 		at(bare, TypeRevoked, &Revoked{Reason: ReasonUser}),
 		at(full, TypeError, &Error{Code: CodeNotGranted, Message: "Commands are not allowed.", Details: map[string]any{"required_capability": Shell, "granted_capabilities": []string{Files}}}),
 		at(bare, TypeError, &Error{Code: CodeInternal, Message: "Something went wrong."}),
 
-		at(full, TypeDirectoryList, &DirectoryList{BrowseID: ptr("b1"), DirectoryRef: ptr("r1"), Cursor: ptr("c1")}),
+		at(full, TypeDirectoryList, &DirectoryList{BrowseID: new("b1"), DirectoryRef: new("r1"), Cursor: new("c1")}),
 		at(bare, TypeDirectoryList, &DirectoryList{}),
-		at(full, TypeDirectory, &Directory{BrowseID: "b1", Current: where, ParentRef: ptr("r0"), Entries: List[DirectoryRef]{{Ref: "r2", Name: "Fotos", Path: "/home/ana/Fotos"}}, NextCursor: ptr("c2"), Truncated: true, ExpiresAt: 1781000300.25}),
+		at(full, TypeDirectory, &Directory{BrowseID: "b1", Current: where, ParentRef: new("r0"), Entries: List[DirectoryRef]{{Ref: "r2", Name: "Fotos", Path: "/home/ana/Fotos"}}, NextCursor: new("c2"), Truncated: true, ExpiresAt: 1781000300.25}),
 		at(bare, TypeDirectory, &Directory{BrowseID: "b1", ExpiresAt: 1781000300}),
-		at(full, TypeAttach, &Attach{SessionID: chat, BrowseID: "b1", DirectoryRef: "r2", ExpectedConnection: ptr(conn)}),
+		at(full, TypeAttach, &Attach{SessionID: chat, BrowseID: "b1", DirectoryRef: "r2", ExpectedConnection: new(conn)}),
 		at(bare, TypeAttach, &Attach{SessionID: chat, BrowseID: "b1", DirectoryRef: "r2"}),
 		at(full, TypeAttached, &Binding{SessionID: chat, AllowedRoot: "/home/ana/Fotos", Fingerprint: print64, Revision: 1, RootGrant: grant}),
 		at(full, TypeActivate, &Activate{SessionID: chat, Revision: 1}),
@@ -71,40 +69,40 @@ func samples() []frame {
 		at(full, TypeRestored, &Binding{SessionID: chat, AllowedRoot: "/home/ana/Fotos", Fingerprint: print64, Revision: 1, RootGrant: grant}),
 		at(full, TypeDetach, &Detach{SessionID: chat}),
 
-		at(full, TypeExecute, &Execute{Command: ptr("echo \"<&>\""), Shell: "bash", Cwd: ptr("/home/ana"), Timeout: ptr(int64(20)), Env: Map{"A": "b"}}),
+		at(full, TypeExecute, &Execute{Command: new("echo \"<&>\""), Shell: "bash", Cwd: new("/home/ana"), Timeout: new(int64(20)), Env: Map{"A": "b"}}),
 		at(".argv", TypeExecute, &Execute{Argv: []string{"ls", "-l"}, Shell: "auto"}),
 		at(full, TypeResult, &Result{Stdout: "out\n", Stderr: "err" + TruncationMark, ExitCode: -9, TimedOut: true, Duration: 1.25, Truncated: true}),
-		at(full, TypeFileRead, &FileRead{Path: "/home/ana/a", Encoding: Base64, Format: "bytes", Offset: 10, Length: ptr(int64(5))}),
+		at(full, TypeFileRead, &FileRead{Path: "/home/ana/a", Encoding: Base64, Format: "bytes", Offset: 10, Length: new(int64(5))}),
 		at(bare, TypeFileRead, &FileRead{Path: "/home/ana/a", Encoding: UTF8, Format: "text"}),
 		at(full, TypeFileContents, &FileContents{Content: "hello", Encoding: UTF8, Size: 5, Truncated: true}),
 		at(full, TypeFileWrite, &FileWrite{Path: "/home/ana/a", Content: "", Encoding: UTF8, CreateParents: true}),
 		at(full, TypeFileStat, &FileStat{Path: "/home/ana/a", FollowSymlinks: true}),
-		at(full, TypeFileStatResponse, &FileStatResponse{Exists: true, IsFile: ptr(true), IsDir: ptr(false), IsSymlink: ptr(false), Size: ptr(int64(5)), MTime: ptr(1.5), CTime: ptr(2.0),
-			Mode: ptr("0640"), UID: ptr(1000), GID: ptr(1000), MIMEType: ptr("text/plain"), Path: ptr("/home/ana/a")}),
+		at(full, TypeFileStatResponse, &FileStatResponse{Exists: true, IsFile: new(true), IsDir: new(false), IsSymlink: new(false), Size: new(int64(5)), MTime: new(1.5), CTime: new(2.0),
+			Mode: new("0640"), UID: new(1000), GID: new(1000), MIMEType: new("text/plain"), Path: new("/home/ana/a")}),
 		at(bare, TypeFileStatResponse, &FileStatResponse{}),
-		at(full, TypeFileList, &FileList{Path: "/home/ana", Glob: ptr("*.md"), Recursive: true, IncludeHidden: true, MaxEntries: 10}),
+		at(full, TypeFileList, &FileList{Path: "/home/ana", Glob: new("*.md"), Recursive: true, IncludeHidden: true, MaxEntries: 10}),
 		at(full, TypeFileListResponse, &FileListResponse{Entries: List[Entry]{entry, {Name: "l", Path: "/home/ana/l", IsSymlink: true}}, Truncated: true}),
 		at(bare, TypeFileListResponse, &FileListResponse{}),
 		at(full, TypeFileDelete, &FileDelete{Path: "/home/ana/a", Recursive: true, MissingOK: true}),
 		at(full, TypeFileMove, &FileMove{Src: "/home/ana/a", Dst: "/home/ana/b", Overwrite: true}),
 
-		at(full, TypeScreenshot, &Screenshot{Monitor: -1, Quality: 75, Region: &Rect{0, 0, 10, 10}, WindowID: ptr("win_1"), Format: "png"}),
+		at(full, TypeScreenshot, &Screenshot{Monitor: -1, Quality: 75, Region: &Rect{0, 0, 10, 10}, WindowID: new("win_1"), Format: "png"}),
 		at(bare, TypeScreenshot, &Screenshot{Quality: 75, Format: "jpeg", IncludeCursor: true}),
 		at(full, TypeScreenshotImage, &ScreenshotImage{Image: "aGk=", MIMEType: "image/png", Width: 10, Height: 10, Region: &Rect{0, 0, 10, 10}, DisplayScale: 1.5, LogicalSize: &Pair{7, 7}, Meta: ScreenshotMeta{Origin: Pair{-1, 2}}}),
 		at(bare, TypeScreenshotImage, &ScreenshotImage{Image: "aGk=", MIMEType: "image/jpeg", Width: 10, Height: 10, DisplayScale: 1}),
-		at(full, TypeInput, &Input{Action: "drag", Coordinate: &Pair{1, 2}, Text: ptr("t"), Key: ptr("ctrl+c"), Direction: ptr("up"), Clicks: ptr(1), Button: ptr("left"), Modifiers: []string{"shift"},
-			ScrollAmount: ptr(3), ScrollDirection: ptr("left"), DurationMS: ptr(10), Path: []Pair{{1, 2}, {3, 4}}, Paste: true, PreserveClipboard: true}),
+		at(full, TypeInput, &Input{Action: "drag", Coordinate: &Pair{1, 2}, Text: new("t"), Key: new("ctrl+c"), Direction: new("up"), Clicks: new(1), Button: new("left"), Modifiers: []string{"shift"},
+			ScrollAmount: new(3), ScrollDirection: new("left"), DurationMS: new(10), Path: []Pair{{1, 2}, {3, 4}}, Paste: true, PreserveClipboard: true}),
 		at(bare, TypeInput, &Input{Action: "wait"}),
 		at(full, TypeCursor, &Empty{}), at(full, TypeCursorPosition, &CursorPosition{X: -1, Y: 2}),
 		at(full, TypeDisplays, &Empty{}),
 		at(full, TypeDisplayInfo, &DisplayInfo{Monitors: List[Monitor]{{Primary: true, PhysicalSize: Pair{1920, 1080}, LogicalSize: Pair{1920, 1080}, Scale: 1}}}),
-		at(full, TypeWindows, &Windows{AppBundleID: ptr("org.example"), IncludeMinimized: true, IncludeOffscreen: true}),
+		at(full, TypeWindows, &Windows{AppBundleID: new("org.example"), IncludeMinimized: true, IncludeOffscreen: true}),
 		at(bare, TypeWindows, &Windows{}),
-		at(full, TypeWindowList, &WindowList{Windows: List[Window]{{ID: "win_1", PID: 7, AppName: ptr("xterm"), Title: ptr("sh"), Bounds: Rect{0, 0, 5, 5}, IsFocused: true}}}),
+		at(full, TypeWindowList, &WindowList{Windows: List[Window]{{ID: "win_1", PID: 7, AppName: new("xterm"), Title: new("sh"), Bounds: Rect{0, 0, 5, 5}, IsFocused: true}}}),
 		at(full, TypeWindowFocus, &WindowFocus{WindowID: "win_1", Raise: true}),
 		at(full, TypeApps, &Apps{IncludeBackground: true}),
-		at(full, TypeAppList, &AppList{Apps: List[App]{{PID: 7, Name: "xterm", ExecutablePath: ptr("/usr/bin/xterm"), WindowCount: 1}}}),
-		at(full, TypeAppLaunch, &AppLaunch{BundleID: ptr("org.example"), ExecutablePath: ptr("/usr/bin/xterm"), Args: List[string]{"-e"}, Activate: true}),
+		at(full, TypeAppList, &AppList{Apps: List[App]{{PID: 7, Name: "xterm", ExecutablePath: new("/usr/bin/xterm"), WindowCount: 1}}}),
+		at(full, TypeAppLaunch, &AppLaunch{BundleID: new("org.example"), ExecutablePath: new("/usr/bin/xterm"), Args: List[string]{"-e"}, Activate: true}),
 		at(bare, TypeAppLaunch, &AppLaunch{Activate: true}),
 		at(full, TypeClipboardRead, &ClipboardRead{Format: "text"}),
 		at(full, TypeClipboardContent, &ClipboardContent{Format: "text", Content: "ü", Size: 2}),
@@ -114,8 +112,8 @@ func samples() []frame {
 
 		at(full, TypeLLM, &LLM{Model: "llama", Messages: List[LLMMessage]{{Role: "user", Content: "hi"}}, MaxTokens: 10, Temperature: 0.5, TopP: 1, Stream: true}),
 		at(full, TypeLLMChunk, &LLMChunk{Delta: "he"}),
-		at(".last", TypeLLMChunk, &LLMChunk{FinishReason: ptr("stop")}),
-		at(full, TypeLLMResponse, &LLMResponse{Content: "hello", FinishReason: ptr("stop"), Tokens: LLMTokens{Prompt: ptr(1), Completion: ptr(2), Total: ptr(3)}, Duration: 0.5}),
+		at(".last", TypeLLMChunk, &LLMChunk{FinishReason: new("stop")}),
+		at(full, TypeLLMResponse, &LLMResponse{Content: "hello", FinishReason: new("stop"), Tokens: LLMTokens{Prompt: new(1), Completion: new(2), Total: new(3)}, Duration: 0.5}),
 
 		at(full, TypeRecordingConsent, &Reserved{}), at(full, TypeRecordingAnswer, &Reserved{}), at(full, TypeRecordingStart, &Reserved{}),
 		at(full, TypeRecordingStarted, &Reserved{}), at(full, TypeRecordingStop, &Reserved{}), at(full, TypeRecordingSummary, &Reserved{}),
@@ -188,7 +186,7 @@ func TestDefaults(t *testing.T) {
 		want    wire.Payload
 	}{
 		{TypeHelloAck, `{"granted_capabilities":[]}`, &HelloAck{Protocol: "1.1", Granted: List[string]{}, MaxFileSize: 10485760, CommandTimeout: 30, MaxConcurrent: 4}},
-		{TypeExecute, `{"command":"ls","shell":null,"env":null,"cwd":null,"argv":null,"timeout_seconds":null}`, &Execute{Command: ptr("ls"), Shell: "auto"}},
+		{TypeExecute, `{"command":"ls","shell":null,"env":null,"cwd":null,"argv":null,"timeout_seconds":null}`, &Execute{Command: new("ls"), Shell: "auto"}},
 		{TypeFileRead, `{"path":"/a"}`, &FileRead{Path: "/a", Encoding: "utf-8", Format: "text"}},
 		{TypeFileWrite, `{"path":"/a","content":""}`, &FileWrite{Path: "/a", Encoding: "utf-8"}},
 		{TypeFileStat, `{"path":"/a"}`, &FileStat{Path: "/a", FollowSymlinks: true}},
