@@ -55,7 +55,7 @@ type companions struct {
 // newCompanions makes the 1.1 face.
 func (h *Hub) newCompanions() *autogpt.Face {
 	return autogpt.New(h.ctx, autogpt.Options{
-		Hub: &companions{Hub: h, list: map[*autogpt.Machine]*companion{}}, Log: h.log, Strict: h.o.Strict,
+		Hub: &companions{Hub: h, list: map[*autogpt.Machine]*companion{}}, Log: h.log, Strict: h.o.Strict, Closed: h.o.Meter.Closed,
 		HelloTimeout: h.o.HelloTimeout, Heartbeat: h.o.Heartbeat, PongTimeout: h.o.PongTimeout,
 	})
 }

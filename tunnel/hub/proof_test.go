@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/store"
+	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
 )
 
@@ -18,6 +21,7 @@ import (
 type signInBench struct {
 	*bench
 	store *store.Store
+	data  string
 }
 
 func newSignInBench(t *testing.T, change ...func(*hub.Options)) *signInBench {
@@ -29,7 +33,7 @@ func newSignInBench(t *testing.T, change ...func(*hub.Options)) *signInBench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return &signInBench{b, s}
+	return &signInBench{b, s, dir}
 }
 
 type tokens struct {
@@ -329,6 +333,23 @@ func (c *counts) Closed(code int) { c.mu.Lock(); defer c.mu.Unlock(); c.closes[c
 func (c *counts) SignIn()         { c.mu.Lock(); defer c.mu.Unlock(); c.signIns++ }
 func (c *counts) Reused()         { c.mu.Lock(); defer c.mu.Unlock(); c.reused++ }
 
+// The ends of a companion's connections are counted with the others.
+func TestMeterOfCompanions(t *testing.T) {
+	t.Parallel()
+	c := &counts{requests: map[string]int{}, closes: map[int]int{}}
+	b := newSignInBench(t, func(o *hub.Options) { o.Meter = c })
+	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(b.url, "http")+wire.Path,
+		http.Header{"Authorization": {"Bearer " + tunneltest.CompanionToken(t, b.data)}})
+	must(t, err)
+	defer ws.Close()
+	must(t, ws.WriteMessage(websocket.TextMessage, []byte("[]")))
+	eventually(t, "the close is counted", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.closes[wire.CloseBadHello] == 1
+	})
+}
+
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	c := &counts{requests: map[string]int{}, closes: map[int]int{}}
@@ -346,9 +367,11 @@ func TestMeter(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		s.Close()
+		c.mu.Lock()
 		if n := c.requests["file_stat "+want]; n != 1 {
 			t.Errorf("%s is counted %d times", want, n)
 		}
+		c.mu.Unlock()
 	}
 	s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 	if err != nil {

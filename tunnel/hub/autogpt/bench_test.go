@@ -126,6 +126,7 @@ type rig struct {
 	books *books
 	url   string
 	log   *logs
+	codes chan int // of the connections that ended
 }
 
 // logs keeps what the face says.
@@ -148,8 +149,8 @@ func (l *logs) String() string {
 
 func newRig(t testing.TB, change ...func(*autogpt.Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &logs{}, books: &books{access: map[string]store.Access{}, revoked: map[string]bool{}, bound: map[string]string{}, bindings: map[string]store.Binding{}}}
-	o := autogpt.Options{Hub: r.books, Strict: true, Log: slog.New(slog.NewTextHandler(r.log, nil))}
+	r := &rig{t: t, log: &logs{}, codes: make(chan int, 1000), books: &books{access: map[string]store.Access{}, revoked: map[string]bool{}, bound: map[string]string{}, bindings: map[string]store.Binding{}}}
+	o := autogpt.Options{Hub: r.books, Strict: true, Closed: func(code int) { r.codes <- code }, Log: slog.New(slog.NewTextHandler(r.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}

@@ -70,6 +70,13 @@ func (c *conn) sayClose(code int, reason string) error {
 	return &msg.CloseError{Code: code, Reason: reason}
 }
 
+// closeCode is how the connection ended.
+func (c *conn) closeCode(err error) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ws.CloseCode(c.code, err)
+}
+
 // read takes frames until the connection ends. It blocks on nothing but the
 // socket.
 func (c *conn) read() error {

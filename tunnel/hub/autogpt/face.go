@@ -57,6 +57,9 @@ type Hub interface {
 type Options struct {
 	Hub Hub
 	Log *slog.Logger
+	// Closed is told of each end of a connection, by its close code: 1006 when
+	// there was none. nil: nobody counts.
+	Closed func(code int)
 	// Strict drops a connection at every breach of section 11 of the protocol.
 	Strict bool
 	// Grants are the capabilities that are granted when they are advertised.
@@ -80,6 +83,9 @@ type Options struct {
 func (o *Options) settle() {
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Closed == nil {
+		o.Closed = func(int) {}
 	}
 	if o.Grants == nil {
 		o.Grants = []string{msg.Shell, msg.Files, msg.ComputerUse, msg.LocalLLM, msg.Browse}
@@ -244,9 +250,12 @@ func (f *Face) serve(w http.ResponseWriter, r *http.Request) {
 	hello, err := c.greet(binding)
 	if err != nil {
 		f.log.Warn("Connection refused", "user", access.User, "session", session, "err", err)
+		f.o.Closed(c.closeCode(err))
 		return
 	}
-	if err := c.serve(hello); err != nil {
+	err = c.serve(hello)
+	f.o.Closed(c.closeCode(err))
+	if err != nil {
 		f.log.Info("Connection ended", "user", c.access.User, "machine", c.machine, "session", c.session, "err", err)
 	}
 }

@@ -291,6 +291,42 @@ func TestRevokedWhileGreeting(t *testing.T) {
 	}
 }
 
+// Each end of a connection is counted, by the code that either end said.
+func TestEndsAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.bind(chat, "/work")
+	token := r.token("s1")
+	count := func(code int) {
+		t.Helper()
+		select {
+		case got := <-r.codes:
+			if got != code {
+				t.Errorf("%d is counted, not %d", got, code)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d is not counted", code)
+		}
+	}
+	r.raw("", token).text("[]")
+	count(msg.CloseBadHello)
+	w, _ := r.join("", token, nil)
+	w.ws.Close()
+	count(websocket.CloseAbnormalClosure)
+	w, _ = r.join("", token, nil)
+	_ = w.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""), time.Now().Add(time.Second))
+	count(websocket.CloseGoingAway)
+	w, _ = r.join(chat, token, "/work")
+	w.text("{")
+	count(websocket.CloseInternalServerErr)
+	r.join("", token, nil)
+	r.RevokeSignIn("s1")
+	count(msg.CloseRevoked)
+	r.join("", r.token("s2"), nil)
+	r.Face.Close()
+	count(websocket.CloseGoingAway)
+}
+
 // A sign-in that cannot be checked is not one that was revoked: the machine is
 // sent off to come back, and is not told to stay away.
 func TestSignInCannotBeChecked(t *testing.T) {
