@@ -1,8 +1,12 @@
 package tunnel
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // Thousand machines that lost their hub at the same moment come back at a rate
@@ -15,10 +19,10 @@ func TestBackoffSpreads(t *testing.T) {
 		back := make([]time.Duration, machines)
 		var last time.Duration
 		for i := range back {
-			b := backoff{base: time.Second, max: time.Minute}
-			at := b.next()
+			b := Backoff{Base: time.Second, Max: time.Minute}
+			at := b.Next()
 			for at < gone {
-				at += b.next()
+				at += b.Next()
 			}
 			back[i] = at - gone
 			last = max(last, back[i])
@@ -34,6 +38,38 @@ func TestBackoffSpreads(t *testing.T) {
 		}
 		if last > 2*time.Minute {
 			t.Errorf("gone for %s: the last comes after %s", gone, last)
+		}
+	}
+}
+
+// A good connection begins anew, and so does one that the hub ended in peace;
+// any other goes on to ever longer windows.
+func TestBackoffBeginsAnew(t *testing.T) {
+	closed := func(code int) error { return fmt.Errorf("read: %w", &websocket.CloseError{Code: code}) }
+	for name, c := range map[string]struct {
+		lasted time.Duration
+		err    error
+		anew   bool
+	}{
+		"steady":           {Steady + time.Second, errors.New("reset"), true},
+		"not long enough":  {Steady - time.Second, errors.New("reset"), false},
+		"normal close":     {0, closed(1000), true},
+		"hub stopped":      {0, closed(1001), true},
+		"another close":    {0, closed(4500), false},
+		"not even dialled": {0, errors.New("refused"), false},
+	} {
+		b := Backoff{Base: time.Second, Max: time.Minute}
+		for range 50 {
+			b.Next()
+		}
+		b.Ended(c.lasted, c.err)
+		var longest time.Duration
+		for range 200 {
+			again := b
+			longest = max(longest, again.Next())
+		}
+		if c.anew != (longest <= time.Second) {
+			t.Errorf("%s: the next wait is up to %s", name, longest)
 		}
 	}
 }

@@ -96,10 +96,6 @@ var (
 // errRejected is a token that the hub did not accept; another one may do.
 var errRejected = errors.New("the hub did not accept the token")
 
-// steady is how long a connection must have lasted to count as a good one: what
-// failed before it is forgotten then.
-const steady = 30 * time.Second
-
 // Client is the machine's end. Make it with New, run it with Run.
 type Client struct {
 	o   Options
@@ -184,12 +180,12 @@ func New(o Options) (*Client, error) {
 // reconnect can mend (one of the errors above, wrapped).
 func (c *Client) Run(ctx context.Context) error {
 	refused := false // a token was refused, and no connection has stood since
-	for again := (backoff{base: c.o.BackoffBase, max: c.o.BackoffMax}); ; {
+	for again := (Backoff{Base: c.o.BackoffBase, Max: c.o.BackoffMax}); ; {
 		c.o.OnState(State{Phase: Connecting})
 		began := time.Now()
 		token, err := c.once(ctx)
-		if time.Since(began) > steady {
-			again.reset()
+		again.Ended(time.Since(began), err)
+		if time.Since(began) > Steady {
 			refused = false
 		}
 		if errors.Is(err, errRejected) && ctx.Err() == nil {
@@ -211,7 +207,7 @@ func (c *Client) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		wait := again.next()
+		wait := again.Next()
 		c.o.Log.Info("Tunnel lost", "err", err, "retryIn", wait)
 		c.o.OnState(State{Phase: Offline, Reason: Sentence(err), Retry: time.Now().Add(wait)})
 		select {

@@ -70,7 +70,7 @@ func TestChatsOverTheWire(t *testing.T) {
 		Hello: func() autogpt.Hello {
 			return autogpt.Hello{ShimVersion: "localpc-test", MachineID: id, DisplayName: "Mac-1", Platform: "linux", Arch: "x86_64", Capabilities: []string{autogpt.Shell, autogpt.Files}}
 		},
-		Timings: client.Timings{Asking: 300 * time.Millisecond, Running: 5 * time.Second, Control: 300 * time.Millisecond, BackoffBase: 10 * time.Millisecond, Jitter: time.Millisecond}})
+		Timings: client.Timings{Asking: 300 * time.Millisecond, Running: 5 * time.Second, Control: 300 * time.Millisecond, BackoffBase: 10 * time.Millisecond}})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,10 +67,11 @@ type Options struct {
 
 // Timings are the protocol's clocks; zero fields have its values.
 type Timings struct {
-	BackoffBase, BackoffMax, Jitter time.Duration // 1 s, 60 s, 5 s
-	Heartbeat, PongTimeout          time.Duration // 20 s, 10 s
-	Hello                           time.Duration // 10 s for HELLO_ACK
-	Status                          time.Duration // 30 s
+	// BackoffBase and BackoffMax are those of tunnel.Options: 1 s, 60 s.
+	BackoffBase, BackoffMax time.Duration
+	Heartbeat, PongTimeout  time.Duration // 20 s, 10 s
+	Hello                   time.Duration // 10 s for HELLO_ACK
+	Status                  time.Duration // 30 s
 	// Asking is when a data request that waits for the person is answered with
 	// PERMISSION_PENDING, Running when one that runs is, and Control when a
 	// control request is: 25 s, 28 s, 8 s.
@@ -91,7 +91,7 @@ func (t *Timings) fill() {
 		d     *time.Duration
 		usual time.Duration
 	}{
-		{&t.BackoffBase, time.Second}, {&t.BackoffMax, time.Minute}, {&t.Jitter, 5 * time.Second},
+		{&t.BackoffBase, time.Second}, {&t.BackoffMax, time.Minute},
 		{&t.Heartbeat, msg.Heartbeat}, {&t.PongTimeout, msg.PongTimeout}, {&t.Hello, msg.HelloTimeout}, {&t.Status, msg.StatusEvery},
 		{&t.Asking, 25 * time.Second}, {&t.Running, 28 * time.Second}, {&t.Control, 8 * time.Second}, {&t.Keep, 10 * time.Minute},
 		{&t.Idle, 10 * time.Minute}, {&t.IdleCheck, 30 * time.Second}, {&t.Goodbye, time.Second},
@@ -122,10 +122,6 @@ var (
 	errIdle     = errors.New("nothing came for a while")
 	errNoPath   = errors.New("the hub has no local machines at this address")
 )
-
-// steady is how long a connection must have lasted for what failed before it to
-// be forgotten, and for a token to count as accepted.
-const steady = 30 * time.Second
 
 // Client is the machine's end. Make it with New, run it with Run, once.
 type Client struct {
@@ -218,17 +214,16 @@ type channel struct {
 // reconnect can mend, which it returns.
 func (c *Client) keep(ctx context.Context, address string, ch *channel, onState func(tunnel.State)) error {
 	refused := false // a token was refused, and no connection has stood since
-	for failures := 0; ; {
+	for backoff := (tunnel.Backoff{Base: c.o.Timings.BackoffBase, Max: c.o.Timings.BackoffMax}); ; {
 		onState(tunnel.State{Phase: tunnel.Connecting})
 		began := time.Now()
 		token, err := c.connect(ctx, address, ch, onState)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if time.Since(began) > steady {
-			// It was a good connection, however it ended. The companion counts on
-			// then, and comes back ever later.
-			failures, refused = 0, false
+		backoff.Ended(time.Since(began), err)
+		if time.Since(began) > tunnel.Steady {
+			refused = false
 		}
 		if errors.Is(err, errRenewed) {
 			continue
@@ -244,14 +239,7 @@ func (c *Client) keep(ctx context.Context, address string, ch *channel, onState 
 		if isFinal(err) {
 			return err
 		}
-		normal := websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway)
-		if normal {
-			failures = 0
-		}
-		wait := c.backoff(failures)
-		if !normal {
-			failures++
-		}
+		wait := backoff.Next()
 		c.o.Log.Info("Tunnel lost", "err", err, "control", ch.control, "retryIn", wait)
 		onState(tunnel.State{Phase: tunnel.Offline, Reason: Sentence(err), Retry: time.Now().Add(wait)})
 		select {
@@ -260,12 +248,6 @@ func (c *Client) keep(ctx context.Context, address string, ch *channel, onState 
 		case <-time.After(wait):
 		}
 	}
-}
-
-// backoff is min(base × 2^n, max) and a random part on top.
-func (c *Client) backoff(n int) time.Duration {
-	t := c.o.Timings
-	return min(t.BackoffBase<<min(n, 16), t.BackoffMax) + time.Duration(rand.Int64N(int64(t.Jitter)+1))
 }
 
 // another tells, with nil, that there is another token to try: once.

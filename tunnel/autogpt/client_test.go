@@ -346,29 +346,6 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 }
 
-func TestBackoff(t *testing.T) {
-	c, err := New(Options{URL: "wss://platform.example", Token: func(context.Context) (string, error) { return "", nil }, Hello: func() msg.Hello { return msg.Hello{} },
-		Folders: newFolders(), Handler: func(context.Context, wire.Message, tunnel.Exchange) (wire.Type, wire.Payload, error) {
-			return "", nil, nil
-		}, Network: &tunnel.Network{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n, least := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 3: 8 * time.Second, 5: 32 * time.Second, 6: time.Minute, 100: time.Minute} {
-		spread := map[time.Duration]bool{}
-		for range 100 {
-			d := c.backoff(n)
-			if d < least || d > least+5*time.Second {
-				t.Errorf("%d: %s", n, d)
-			}
-			spread[d] = true
-		}
-		if len(spread) < 50 {
-			t.Errorf("%d: not random", n)
-		}
-	}
-}
-
 func TestHalfOpen(t *testing.T) {
 	h := newHub(t)
 	m, _ := online(t, h, func(o *Options) {

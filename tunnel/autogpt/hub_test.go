@@ -279,7 +279,7 @@ type machine struct {
 }
 
 func quick(o *Options) {
-	o.Timings = Timings{BackoffBase: time.Millisecond, BackoffMax: 5 * time.Millisecond, Jitter: time.Millisecond, Goodbye: 100 * time.Millisecond}
+	o.Timings = Timings{BackoffBase: time.Millisecond, BackoffMax: 5 * time.Millisecond, Goodbye: 100 * time.Millisecond}
 }
 
 func runMachine(t *testing.T, h *hub, change func(o *Options)) *machine {

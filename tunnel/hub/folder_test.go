@@ -212,7 +212,7 @@ func TestAFolderWhosePersonIsAsked(t *testing.T) {
 		Handler: func(context.Context, wire.Message, tunnel.Exchange) (wire.Type, wire.Payload, error) {
 			return "", nil, wire.Errorf(wire.CodeNotSupported, "Nothing is asked here.")
 		},
-		Timings: machineend.Timings{BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Control: 200 * time.Millisecond}, Log: tunneltest.Log(t)})
+		Timings: machineend.Timings{BackoffBase: 10 * time.Millisecond, Control: 200 * time.Millisecond}, Log: tunneltest.Log(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

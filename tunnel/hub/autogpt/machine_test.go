@@ -77,7 +77,7 @@ func ourMachine(t *testing.T, url, token string, ask func(context.Context, wire.
 			}
 			return folder.Handle(ctx, m, x)
 		},
-		Timings: machineend.Timings{BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Status: 100 * time.Millisecond, Heartbeat: time.Second, PongTimeout: 5 * time.Second},
+		Timings: machineend.Timings{BackoffBase: 10 * time.Millisecond, Status: 100 * time.Millisecond, Heartbeat: time.Second, PongTimeout: 5 * time.Second},
 		Log:     tunneltest.Log(t)}
 	for _, c := range change {
 		c(&o)
