@@ -74,7 +74,7 @@ func newBrowser(forbidden func(string) string) *browser {
 	if user := os.Getenv("USER"); user != "" && filepath.Base(user) == user {
 		b.mounts = append(b.mounts, "/media/"+user, "/run/media/"+user)
 	}
-	if v, err := os.ReadFile("/proc/version"); err == nil && strings.Contains(strings.ToLower(string(v)), "microsoft") {
+	if onWSL() {
 		b.drives = []string{"/mnt"}
 	}
 	return b

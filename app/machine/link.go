@@ -307,7 +307,7 @@ func (l *link) fail(err error) {
 			v.problem = l.m.startProblem(se)
 			v.fix, v.fixLabel = snapshot.Reconnect, "Try again"
 		case errors.Is(err, autogpt.ErrNotEnabled):
-			v.problem, v.fix, v.fixLabel = notEnabled, snapshot.Reconnect, "Try again"
+			v.problem, v.fix, v.fixLabel = autogpt.Sentence(err), snapshot.Reconnect, "Try again"
 		case errors.Is(err, tunnel.ErrReplaced):
 			v.problem, v.fix, v.fixLabel = tunnel.Sentence(err), snapshot.Reconnect, "Connect here again"
 		case errors.As(err, &said):

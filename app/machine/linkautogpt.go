@@ -25,7 +25,7 @@ func (l *link) helloAutoGPT() msg.Hello {
 	if runtime.GOARCH == "arm64" {
 		h.Arch = "arm64"
 	}
-	if v, err := os.ReadFile("/proc/version"); err == nil && strings.Contains(strings.ToLower(string(v)), "microsoft") {
+	if onWSL() {
 		h.Platform = "wsl2"
 	}
 	for _, c := range l.m.registry.All() {
@@ -36,8 +36,11 @@ func (l *link) helloAutoGPT() msg.Hello {
 	return h
 }
 
-// notEnabled is what a person is told while the platform keeps its doors shut.
-const notEnabled = "AutoGPT has not switched on local machines for this account yet. Try again when it has."
+// onWSL tells whether this Linux runs in Windows.
+func onWSL() bool {
+	v, err := os.ReadFile("/proc/version")
+	return err == nil && strings.Contains(strings.ToLower(string(v)), "microsoft")
+}
 
 // addressOf is where a hub is, as a person knows it, and as its tunnel dials it.
 func addressOf(hub string, s settings.Settings) (shown, dialled string) {

@@ -564,7 +564,7 @@ func TestAutoGPTNotEnabled(t *testing.T) {
 	}))
 	p.intend(snapshot.Reconnect)
 	s := p.until("the problem", func(s snapshot.Snapshot) bool { return s.Fix != "" })
-	if !strings.Contains(s.Problem, "AutoGPT has not switched on local machines for this account yet.") || s.Fix != snapshot.Reconnect || s.State != snapshot.Offline {
+	if !strings.Contains(s.Problem, "AutoGPT has not switched local computers on for this account.") || s.Fix != snapshot.Reconnect || s.State != snapshot.Offline {
 		t.Errorf("it shows %q, %q, %s", s.Problem, s.FixLabel, s.State)
 	}
 	time.Sleep(1500 * time.Millisecond)
