@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -148,7 +147,6 @@ func TestAutoGPTRevoke(t *testing.T) {
 func TestAutoGPTFailures(t *testing.T) {
 	h := start(t, func(o *Options) {
 		o.User = func(r *http.Request) (string, bool) { return "owner", r.Header.Get("Authorization") == "Bearer mine" }
-		o.Confidential = func(_ context.Context, id, secret string) bool { return id == "relay" && secret == "s3cret" }
 	})
 	verifier := oauth2.GenerateVerifier()
 	without := func(v url.Values, field string) url.Values {
@@ -277,8 +275,7 @@ func TestAutoGPTFailures(t *testing.T) {
 		{"revoke without a token", "revoke", without(revoke, "token"), 422},
 		{"revoke without a client", "revoke", without(revoke, "client_id"), 422},
 		{"a strange hint", "revoke", with(revoke, "token_type_hint", "id_token"), 422},
-		{"introspect", "introspect", introspect, 200},
-		{"wrong secret", "introspect", with(introspect, "client_secret", "x"), 401},
+		{"introspect", "introspect", introspect, 401},
 		{"a public client", "introspect", with(introspect, "client_id", AutoGPTClientID), 401},
 		{"no secret", "introspect", without(introspect, "client_secret"), 422},
 		{"introspect without a token", "introspect", without(introspect, "token"), 422},
@@ -315,34 +312,18 @@ func TestAutoGPTFailures(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("%d %v", status, tokens)
 	}
-	for field, kind := range map[string]string{"access_token": "access_token", "refresh_token": "refresh_token"} {
-		_, answer := h.post("/api/oauth/introspect", with(introspect, "token", tokens[field].(string)))
-		exp, _ := answer["exp"].(float64)
-		ttl := map[string]time.Duration{"access_token": time.Hour, "refresh_token": 30 * 24 * time.Hour}[kind]
-		if answer["active"] != true || answer["client_id"] != AutoGPTClientID || answer["user_id"] != "owner" || answer["token_type"] != kind ||
-			fmt.Sprint(answer["scopes"]) != "[USE_TOOLS]" || time.Unix(int64(exp), 0).Sub(h.now().Add(ttl)).Abs() > time.Minute {
-			t.Errorf("%s: %v", field, answer)
-		}
-	}
-	mine := h.signIn("m-1")
-	for _, token := range []string{mine.AccessToken, "agpt_xt_unknown"} {
-		if _, answer := h.post("/api/oauth/introspect", with(introspect, "token", token)); answer["active"] != false || answer["user_id"] != nil || len(answer) != 6 {
-			t.Errorf("not theirs: %v", answer)
-		}
+	if !h.live(tokens["access_token"].(string)) {
+		t.Error("its token is not good")
 	}
 	if status, _ := h.post("/api/oauth/token", form); status != 400 || h.live(tokens["access_token"].(string)) {
 		t.Errorf("the same code again: %d", status)
 	}
-	if _, answer := h.post("/api/oauth/introspect", with(introspect, "token", tokens["access_token"].(string))); answer["active"] != false {
-		t.Errorf("after the end: %v", answer)
-	}
-
 	// A broken store is a 500, and goes back as server_error from the browser.
 	h.pass(time.Minute)
 	if err := h.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for path, form := range map[string]url.Values{"token": exchange, "revoke": revoke, "introspect": introspect} {
+	for path, form := range map[string]url.Values{"token": exchange, "revoke": revoke} {
 		if status, answer := h.post("/api/oauth/"+path, form); status != 500 || answer["detail"] != brokenDetail {
 			t.Errorf("%s with a broken store: %d %v", path, status, answer)
 		}

@@ -41,9 +41,6 @@ type Options struct {
 	// User tells whose log-in, web session or personal key, a request to
 	// /api/oauth/authorize carries. nil refuses every one.
 	User func(*http.Request) (user string, ok bool)
-	// Confidential tells whether a client that may ask about tokens proved
-	// itself. nil refuses every one.
-	Confidential func(ctx context.Context, id, secret string) bool
 	// AccessTTL is 1 h, RefreshTTL 30 days, CodeTTL (from the approval to the
 	// exchange) 10 min and DeviceTTL (how long a request waits for a person)
 	// 10 min when 0.

@@ -152,14 +152,6 @@ func (s *Store) RevokeSignIn(ctx context.Context, id, reason string) error {
 	})
 }
 
-// RevokeMachineSignIns ends every sign-in of a machine.
-func (s *Store) RevokeMachineSignIns(ctx context.Context, machine string) error {
-	return s.begin(ctx, "revoke sign-ins", func(tx *sql.Tx) error {
-		_, err := s.disconnect(ctx, tx, "", machine)
-		return err
-	})
-}
-
 // disconnect ends the sign-ins of a user's machine ("" is anybody's), and those
 // that were agreed to and not begun yet.
 func (s *Store) disconnect(ctx context.Context, tx *sql.Tx, user, machine string) ([]string, error) {

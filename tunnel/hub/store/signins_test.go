@@ -77,7 +77,7 @@ func TestSignIns(t *testing.T) {
 	if len(again.Ended) != 1 || again.Ended[0] != beside.SignIn {
 		t.Errorf("ended %v", again.Ended)
 	}
-	if err := errors.Join(s.RevokeMachineSignIns(t.Context(), "m-1"), s.RevokeMachineSignIns(t.Context(), "m-3")); err != nil {
+	if err := errors.Join(s.RevokeMachine(t.Context(), "", "m-1"), s.RevokeMachine(t.Context(), "", "m-3")); err != nil {
 		t.Fatal(err)
 	}
 	for _, gone := range []Issued{a, b, again} {
@@ -96,7 +96,7 @@ func TestSignIns(t *testing.T) {
 	}
 	// One without a computer is nobody's by accident.
 	d := signedIn(t, s, now, "owner", "theirs", "")
-	if err := s.RevokeMachineSignIns(t.Context(), ""); err != nil {
+	if err := s.RevokeMachine(t.Context(), "", ""); err != ErrNotFound {
 		t.Fatal(err)
 	}
 	if live, _ := s.SignInLive(t.Context(), d.SignIn); !live {
@@ -300,7 +300,7 @@ func TestNothingForWhoLeft(t *testing.T) {
 func TestDisconnectedBeforeTheExchange(t *testing.T) {
 	for name, disconnect := range map[string]func(*Store, string) error{
 		"by its person": func(s *Store, user string) error { return s.RevokeMachine(context.Background(), user, "m-1") },
-		"by the hub":    func(s *Store, _ string) error { return s.RevokeMachineSignIns(context.Background(), "m-1") },
+		"by the hub":    func(s *Store, _ string) error { return s.RevokeMachine(context.Background(), "", "m-1") },
 	} {
 		s := open(t, t.TempDir())
 		ctx, now := t.Context(), s.Steady()

@@ -149,30 +149,19 @@ func findToken(ctx context.Context, q querier, token string) (tokenRow, error) {
 // FindAccess gives what an access token stands for. ErrNotFound when it is
 // unknown, expired or revoked.
 func (s *Store) FindAccess(ctx context.Context, now time.Time, token string) (Access, error) {
-	a, kind, err := s.FindSignInToken(ctx, now, token)
-	if err == nil && kind != "access" {
-		return Access{}, ErrNotFound
-	}
-	return a, err
-}
-
-// FindSignInToken gives what a live token of either kind, "access" or
-// "refresh", stands for. ErrNotFound when it is unknown, expired, retired or
-// revoked.
-func (s *Store) FindSignInToken(ctx context.Context, now time.Time, token string) (Access, string, error) {
 	r, err := findToken(ctx, s.db, token)
 	if err != nil {
-		return Access{}, "", err
+		return Access{}, err
 	}
-	if !now.Before(r.Expires) || r.retired || r.kind == "access" && r.created.After(now.Add(ahead)) {
-		return Access{}, "", ErrNotFound
+	if r.kind != "access" || !now.Before(r.Expires) || r.retired || r.created.After(now.Add(ahead)) {
+		return Access{}, ErrNotFound
 	}
 	if d := s.now().Sub(r.lastUsed); d < 0 || d >= time.Minute {
 		if _, err := s.db.ExecContext(ctx, `UPDATE signins SET last_used = ? WHERE id = ?`, ms(s.now()), r.SignIn); err != nil {
-			return Access{}, "", fmt.Errorf("sign-in used: %w", err)
+			return Access{}, fmt.Errorf("sign-in used: %w", err)
 		}
 	}
-	return r.Access, r.kind, nil
+	return r.Access, nil
 }
 
 // SignInOf gives the sign-in of a token of a client, be the token expired or
