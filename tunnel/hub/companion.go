@@ -189,33 +189,6 @@ func (c *companion) drain() {
 	}
 }
 
-// SetFolder sets the folder that programs get on a user's computer that speaks
-// AutoGPT's wire; "" forgets it. When the computer is connected it is asked
-// whether it offers the folder. store.ErrNotFound when the user has no such
-// computer; a *wire.Error is for the person.
-func (h *Hub) SetFolder(ctx context.Context, user, machine, folder string) error {
-	switch c := h.lookup(user, machine).(type) {
-	case *companion:
-		if folder == "" {
-			break
-		}
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		if _, _, err := h.chats.Walk(ctx, user, machine, folder); err != nil {
-			return fromMachine(err)
-		}
-	case nil:
-	default:
-		return wire.Errorf(wire.CodeNotSupported, "%s asks its person for the folder itself.", c.machineID())
-	}
-	return h.store.SetFolder(ctx, user, machine, folder)
-}
-
-// Folder is the folder that was set, or "".
-func (h *Hub) Folder(ctx context.Context, user, machine string) (string, error) {
-	return h.store.Folder(ctx, user, machine)
-}
-
 // open binds a new chat to the computer's folder and has it activated.
 func (c *companion) open(ctx context.Context, o wire.SessionOpen) (*wire.SessionOpened, error) {
 	folder, err := c.h.store.Folder(ctx, c.m.User, c.m.ID)

@@ -81,9 +81,7 @@ func (s *shop) open() (store.Sandbox, string) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.SetFolder(s.t.Context(), store.OwnerID, workshop, folder); err != nil {
-		s.t.Fatal(err)
-	}
+	tunneltest.SetFolder(s.t, s.data, workshop, folder)
 	b, err := s.Open(s.t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test", TTLSeconds: 600, WaitMS: 10_000, Env: map[string]string{"SHOP": "open"}},
 		store.Sandbox{User: store.OwnerID, Principal: "k1", Template: "base"})
 	if err != nil {
@@ -169,7 +167,8 @@ func TestCompanionNeedsAFolder(t *testing.T) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	for name, folder := range map[string]string{"is not there": filepath.Join(s.home, "nothing"), "is elsewhere": "/etc"} {
-		if err := s.SetFolder(t.Context(), store.OwnerID, workshop, folder); wire.CodeOf(err) != wire.CodePathNotFound {
+		tunneltest.SetFolder(t, s.data, workshop, folder)
+		if _, err := s.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", TTLSeconds: 600, WaitMS: 10_000}, store.Sandbox{User: store.OwnerID}); wire.CodeOf(err) != wire.CodePathNotFound {
 			t.Errorf("a folder that %s: %v", name, err)
 		}
 	}

@@ -265,7 +265,10 @@ func TestAFolderWhosePersonIsAsked(t *testing.T) {
 	says(read(client.PostForm(at, url.Values{"look": {"b1"}, "in": {"r1"}})), "The folder was not set. It says: “The folder /home/ana can't be lent: it is the home itself.”")
 	go func() { folders.answer <- wire.Errorf(wire.CodeDenied, "The person said no.") }()
 	says(read(client.Get(at)), "It says: “The person said no.”")
-	if folder, err := b.Folder(t.Context(), store.OwnerID, workshop); err != nil || folder != "" {
+	kept, err := store.Open(t.Context(), data)
+	must(t, err)
+	defer kept.Close()
+	if folder, err := kept.Folder(t.Context(), store.OwnerID, workshop); err != nil || folder != "" {
 		t.Errorf("kept %q, %v", folder, err)
 	}
 }

@@ -46,3 +46,17 @@ func TokenIn(t testing.TB, s *store.Store, client, scope, prefix string) string 
 	}
 	return pair.Access
 }
+
+// SetFolder sets the folder of such a computer of the owner's, as the hub's
+// pages do.
+func SetFolder(t testing.TB, data, machine, folder string) {
+	t.Helper()
+	s, err := store.Open(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.SetFolder(t.Context(), store.OwnerID, machine, folder); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,19 @@ func (b *books) Heard(context.Context, *autogpt.Machine) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.heard++
+}
+
+// Machines are those of a user that have joined and not left, the newest first.
+func (r *rig) Machines(user string) []*autogpt.Machine {
+	r.books.mu.Lock()
+	defer r.books.mu.Unlock()
+	list := []*autogpt.Machine{}
+	for _, m := range slices.Backward(r.books.joined) {
+		if m.User == user && !slices.Contains(r.books.left, m) {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 func (b *books) set(do func(b *books)) {

@@ -207,7 +207,7 @@ func TestEveryMessage(t *testing.T) {
 	if _, err := r.Activate(ctx, user, machine, msg.Activate{SessionID: chat, Revision: 1}); msg.CodeOf(err) != msg.CodeNotAttached {
 		t.Errorf("activate what is detached: %v", err)
 	}
-	r.Revoke(user, "")
+	r.RevokeSignIn("s1")
 	s.until(t, "SESSION_REVOKED")
 	for _, d := range c.Dropped() {
 		t.Errorf("the companion dropped %s", d)
@@ -391,7 +391,7 @@ func TestRevokedInMidCommand(t *testing.T) {
 	r.open(chat, root)
 	result := r.ask(msg.TypeExecute, &msg.Execute{Command: new("touch began; sleep 1; touch ended"), Shell: "auto"})
 	eventually(t, "it runs", func() bool { _, err := os.Stat(filepath.Join(root, "began")); return err == nil })
-	r.Revoke(user, autogpt.Client)
+	r.RevokeSignIn("s1")
 	if got := <-result; wire.CodeOf(got.err) != autogpt.CodeUnconfirmed {
 		t.Errorf("the command: %v", got.err)
 	}

@@ -297,30 +297,6 @@ func (f *Face) endMachine(m *Machine, code int, reason string) {
 	})
 }
 
-// maxListed bounds Machines.
-const maxListed = 64
-
-// Machines are the machines of a user whose control connection lives, the
-// newest first, 64 at most.
-func (f *Face) Machines(user string) []*Machine {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	list := []*Machine{}
-	for k, c := range f.controls {
-		if k.user == user {
-			list = append(list, c.info)
-		}
-	}
-	slices.SortFunc(list, func(a, b *Machine) int { return b.Since.Compare(a.Since) })
-	return list[:min(len(list), maxListed)]
-}
-
-// Revoke ends every control and data connection of a user's client, with
-// SESSION_REVOKED and 4428. Client "" is every client.
-func (f *Face) Revoke(user, client string) {
-	f.endAll(msg.CloseRevoked, msg.ReasonUser, func(c *conn) bool { return c.access.User == user && (client == "" || c.access.Client == client) })
-}
-
 // SignIns are those that connections were made with, each once: of data
 // connections too whose control connection is gone.
 func (f *Face) SignIns() []string {

@@ -152,7 +152,7 @@ func TestOurMachineIsRevoked(t *testing.T) {
 	result := r.ask(msg.TypeExecute, &msg.Execute{Command: new("touch began; sleep 2; touch ended"), Shell: "auto"})
 	eventually(t, "it runs", func() bool { _, err := os.Stat(filepath.Join(dir, "began")); return err == nil })
 	began := time.Now()
-	r.Revoke(user, autogpt.Client)
+	r.RevokeSignIn("s1")
 	if got := <-result; wire.CodeOf(got.err) != autogpt.CodeUnconfirmed {
 		t.Errorf("the command: %v", got.err)
 	}

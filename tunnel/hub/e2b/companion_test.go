@@ -12,7 +12,6 @@ import (
 
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/autogpt/companiontest"
-	"localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
 )
 
@@ -50,9 +49,7 @@ func TestSDKOnCompanion(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.SetFolder(t.Context(), store.OwnerID, "m1", folder); err != nil {
-		t.Fatal(err)
-	}
+	tunneltest.SetFolder(t, data, "m1", folder)
 	s.js(t, `
 const s = await Sandbox.create({ envs: { A: 'session' } }), r = {}
 r.run = await s.commands.run('echo $A; pwd; echo err >&2')
