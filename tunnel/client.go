@@ -96,6 +96,10 @@ var (
 // errRejected is a token that the hub did not accept; another one may do.
 var errRejected = errors.New("the hub did not accept the token")
 
+// errTurnedAway is a 403. Our hubs give none, but what stands before one may,
+// for a while: it is final only after a token was refused, too.
+var errTurnedAway = errors.New("dial: answered 403")
+
 // Client is the machine's end. Make it with New, run it with Run.
 type Client struct {
 	o   Options
@@ -196,6 +200,9 @@ func (c *Client) Run(ctx context.Context) error {
 			}
 			err = fmt.Errorf("%w: %w", none, err)
 		}
+		if refused && errors.Is(err, errTurnedAway) {
+			err = fmt.Errorf("%w: %w", ErrForbidden, err)
+		}
 		if ctx.Err() != nil {
 			c.o.OnState(State{Phase: Offline, Reason: "This computer was disconnected here."})
 			return nil
@@ -242,6 +249,8 @@ func Sentence(err error) string {
 		return "The hub refuses this computer. Whoever runs the hub can say why."
 	case errors.Is(err, ErrVersion):
 		return "The hub speaks another version. Update this program or the hub."
+	case errors.Is(err, errTurnedAway):
+		return "The hub, or a proxy before it, turns this computer away. It is tried again by itself."
 	case errors.As(err, &said):
 		return said.Message
 	}
@@ -268,7 +277,7 @@ func (c *Client) once(ctx context.Context) (string, error) {
 		case http.StatusUnauthorized:
 			return token, fmt.Errorf("%w (status %d)", errRejected, resp.StatusCode)
 		case http.StatusForbidden:
-			return token, fmt.Errorf("%w (status %d)", ErrForbidden, resp.StatusCode)
+			return token, errTurnedAway
 		}
 		return token, fmt.Errorf("dial: hub answered %s", resp.Status)
 	}

@@ -248,7 +248,6 @@ func TestFinalEnds(t *testing.T) {
 		sentence string
 	}{
 		{"401", 401, 0, tunnel.ErrUnauthorized, "Sign in again"},
-		{"403", 403, 0, tunnel.ErrForbidden, "refuses this computer"},
 		{"replaced", 0, wire.CloseReplaced, tunnel.ErrReplaced, "took over"},
 		{"revoked", 0, wire.CloseRevoked, tunnel.ErrRevoked, "Pair it again"},
 		{"version", 0, wire.CloseVersion, tunnel.ErrVersion, "Update"},

@@ -239,3 +239,25 @@ func TestRenewedInMidSession(t *testing.T) {
 		t.Errorf("renewals after %q", k.refused())
 	}
 }
+
+// What stands before a hub may turn everybody away for a while: an unattended
+// computer comes back by itself then, with the token it has.
+func TestTurnedAwayForAWhile(t *testing.T) {
+	t.Parallel()
+	f, d, k := newFar(t), &dials{}, &tokens{}
+	f.before = d.before(func(n int) int {
+		if n <= 2 {
+			return 403
+		}
+		return 0
+	})
+	n := f.machine(t, echo, k.options)
+	if s := n.until(t, tunnel.Offline); !strings.Contains(s.Reason, "turns this computer away") || s.Retry.IsZero() {
+		t.Errorf("it says %+v", s)
+	}
+	f.accept()
+	n.until(t, tunnel.Online)
+	if d.all() != "token-1 token-1 token-1" || k.refused() != "" {
+		t.Errorf("dials with %q, renewals after %q", d.all(), k.refused())
+	}
+}
