@@ -90,7 +90,7 @@ func (c *conn) read() error {
 		}
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			return c.breach(1, "more than 16 MiB")
+			return c.breach(msg.RuleJSON, "more than 16 MiB")
 		case ws.IsTimeout(err) && c.ended() == nil:
 			return fmt.Errorf("nothing heard for %s", c.f.o.Heartbeat+c.f.o.PongTimeout)
 		case err != nil:
@@ -101,7 +101,7 @@ func (c *conn) read() error {
 			continue // only the close frame counts now
 		}
 		if kind != websocket.TextMessage {
-			return c.breach(1, "a binary frame")
+			return c.breach(msg.RuleJSON, "a binary frame")
 		}
 		if err := c.take(data); err != nil {
 			return err
@@ -131,14 +131,14 @@ func (c *conn) take(data []byte) error {
 	m, err := msg.Decode(data, wire.ToHub)
 	var frame *msg.FrameError
 	if errors.As(err, &frame) {
-		if frame.Breach {
-			return c.breach(ruleOf(frame), frame.Error())
+		if frame.Rule != 0 {
+			return c.breach(frame.Rule, frame.Error())
 		}
 		return c.unreadable(frame)
 	}
 	switch p := m.Payload.(type) {
 	case *msg.Hello:
-		return c.breach(2, "a second HELLO")
+		return c.breach(msg.RuleType, "a second HELLO")
 	case *msg.Status:
 		c.status(p, data)
 		if c.control() {
@@ -159,17 +159,6 @@ func (c *conn) take(data []byte) error {
 	return c.deliver(m.ID, m.Type, len(data), func(*Call) (msg.Message, error) { return m, nil })
 }
 
-// ruleOf tells which rule a frame broke that could not be read.
-func ruleOf(e *msg.FrameError) int {
-	switch {
-	case e.Type == "" && e.ID == "" && (e.NotJSON || strings.Contains(e.Reason, "object") || strings.Contains(e.Reason, "bytes")):
-		return 1
-	case strings.HasPrefix(e.Reason, "id ") || strings.HasPrefix(e.Reason, "payload"):
-		return 3
-	}
-	return 2
-}
-
 // unreadable fails the request that a malformed reply belongs to.
 func (c *conn) unreadable(e *msg.FrameError) error {
 	c.f.log.Warn("Frame refused", "machine", c.machine, "session", c.session, "type", string(e.Type), "reason", e.Reason)
@@ -177,7 +166,7 @@ func (c *conn) unreadable(e *msg.FrameError) error {
 		return nil
 	}
 	if e.Type == msg.TypeHello {
-		return c.breach(2, "a second HELLO")
+		return c.breach(msg.RuleType, "a second HELLO")
 	}
 	return c.deliver(e.ID, e.Type, 0, func(*Call) (msg.Message, error) {
 		return msg.Message{}, wire.Wrap(e, CodeInvalidReply, "The computer's answer could not be understood.")

@@ -123,7 +123,7 @@ func (c *conn) deliver(id string, t msg.Type, size int, read func(*Call) (msg.Me
 	}
 	if call == nil {
 		c.mu.Unlock()
-		return c.harmless(4, "a "+string(t)+" for no outstanding request")
+		return c.harmless(msg.RuleUnasked, "a "+string(t)+" for no outstanding request")
 	}
 	wrong := !msg.Replies(call.t, t)
 	if wrong || msg.Terminal(t) {
@@ -134,7 +134,7 @@ func (c *conn) deliver(id string, t msg.Type, size int, read func(*Call) (msg.Me
 	c.mu.Unlock()
 	if wrong {
 		call.fail(wire.Errorf(CodeInvalidReply, "The computer answered something else than was asked."))
-		return c.harmless(5, "a "+string(t)+" in answer to "+string(call.t))
+		return c.harmless(msg.RuleOther, "a "+string(t)+" in answer to "+string(call.t))
 	}
 	if left {
 		return nil // late, and harmless
@@ -145,7 +145,7 @@ func (c *conn) deliver(id string, t msg.Type, size int, read func(*Call) (msg.Me
 		return nil
 	}
 	if !call.push(m, size, c.f.o.BacklogFrames, c.f.o.BacklogBytes) {
-		return c.breach(6, "more than anybody reads")
+		return c.breach(msg.RuleBacklog, "more than anybody reads")
 	}
 	return nil
 }

@@ -19,42 +19,42 @@ func TestDecodeRefuses(t *testing.T) {
 		name, frame string
 		dir         wire.Direction
 		id          string // what can be answered
-		breach      bool
+		rule        int
 		reason      string
 	}{
-		{"empty", ``, wire.ToHub, "", true, "not JSON"},
-		{"not JSON", `hello`, wire.ToHub, "", true, "not JSON"},
-		{"array", `[1]`, wire.ToHub, "", true, "object"},
-		{"null", `null`, wire.ToHub, "", true, "object"},
-		{"no type", `{"id":"r1","payload":{}}`, wire.ToHub, "", true, "type must"},
-		{"no id", `{"type":"PONG","payload":{}}`, wire.ToHub, "", true, "id must"},
-		{"empty id", `{"type":"PONG","id":"","payload":{}}`, wire.ToHub, "", true, "id must"},
-		{"id is a number", `{"type":"PONG","id":1,"payload":{}}`, wire.ToHub, "", true, "id must"},
-		{"id too long", `{"type":"PONG","id":"` + strings.Repeat("x", MaxID+1) + `","payload":{}}`, wire.ToHub, "", true, "id must"},
-		{"unknown type", string(frameOf("REBOOT", `{}`)), wire.ToHub, "r1", true, "unknown type"},
-		{"the hub's own type", string(frameOf("PING", `{}`)), wire.ToHub, "r1", true, "does not take"},
-		{"a reply to the machine", string(frameOf("ACK", `{}`)), wire.ToMachine, "r1", true, "does not take"},
-		{"no payload", `{"type":"PONG","id":"r1"}`, wire.ToHub, "r1", true, "must be an object"},
-		{"payload null", string(frameOf("PONG", `null`)), wire.ToHub, "r1", true, "must be an object"},
-		{"payload array", string(frameOf("PONG", `[]`)), wire.ToHub, "r1", true, "must be an object"},
-		{"required field missing", string(frameOf("FILE_WRITE", `{"path":"/a"}`)), wire.ToMachine, "r1", false, "content is missing"},
-		{"required field null", string(frameOf("FILE_WRITE", `{"path":"/a","content":null}`)), wire.ToMachine, "r1", false, "content is missing"},
-		{"field of another type", string(frameOf("FILE_READ", `{"path":7}`)), wire.ToMachine, "r1", false, "path must not be a number"},
-		{"a part of a number", string(frameOf("FILE_READ", `{"path":"/a","offset":1.5}`)), wire.ToMachine, "r1", false, "offset"},
-		{"array too long", string(frameOf("INPUT_ACTION", `{"action":"left_click","coordinate":[1,2,3]}`)), wire.ToMachine, "r1", false, "exactly 2"},
-		{"array too short", string(frameOf("SCREENSHOT_REQUEST", `{"region":[1,2,3]}`)), wire.ToMachine, "r1", false, "exactly 4"},
-		{"null in an array", string(frameOf("INPUT_ACTION", `{"action":"left_click","coordinate":[1,null]}`)), wire.ToMachine, "r1", false, "exactly 2"},
-		{"unknown value", string(frameOf("FILE_READ", `{"path":"/a","encoding":"latin-1"}`)), wire.ToMachine, "r1", false, "encoding"},
-		{"negative", string(frameOf("FILE_READ", `{"path":"/a","offset":-1}`)), wire.ToMachine, "r1", false, "offset"},
-		{"no length", string(frameOf("FILE_READ", `{"path":"/a","length":0}`)), wire.ToMachine, "r1", false, "length"},
-		{"no time", string(frameOf("EXECUTE_COMMAND", `{"command":"ls","timeout_seconds":0}`)), wire.ToMachine, "r1", false, "timeout_seconds"},
-		{"limit of nothing", string(frameOf("HELLO_ACK", `{"granted_capabilities":[],"max_concurrent":0}`)), wire.ToMachine, "r1", false, "positive"},
-		{"no revision", string(frameOf("ACTIVATE_SESSION", `{"session_id":"s","revision":0}`)), wire.ToMachine, "r1", false, "revision"},
-		{"session with a blank", string(frameOf("DETACH_SESSION", `{"session_id":"a b"}`)), wire.ToMachine, "r1", false, "session_id"},
-		{"folder without its browse", string(frameOf("DIRECTORY_LIST_REQUEST", `{"directory_ref":"r"}`)), wire.ToMachine, "r1", false, "go together"},
-		{"browse without its folder", string(frameOf("DIRECTORY_LIST_REQUEST", `{"browse_id":"b","cursor":"c"}`)), wire.ToMachine, "r1", false, "go together"},
-		{"page too long", string(frameOf("DIRECTORY_LIST_RESPONSE", `{"browse_id":"b","expires_at":1,"entries":[`+strings.Repeat(`{"directory_ref":"r","name":"n","path":"/n"},`, 200)+`{"directory_ref":"r","name":"n","path":"/n"}]}`)), wire.ToHub, "r1", false, "201"},
-		{"fingerprint in capitals", string(frameOf("SESSION_ACTIVATED", `{"session_id":"s","allowed_root":"/a","revision":1,"fingerprint":"`+strings.Repeat("A", 64)+`"}`)), wire.ToHub, "r1", false, "fingerprint"},
+		{"empty", ``, wire.ToHub, "", RuleJSON, "not JSON"},
+		{"not JSON", `hello`, wire.ToHub, "", RuleJSON, "not JSON"},
+		{"array", `[1]`, wire.ToHub, "", RuleJSON, "object"},
+		{"null", `null`, wire.ToHub, "", RuleJSON, "object"},
+		{"no type", `{"id":"r1","payload":{}}`, wire.ToHub, "", RuleType, "type must"},
+		{"no id", `{"type":"PONG","payload":{}}`, wire.ToHub, "", RuleShape, "id must"},
+		{"empty id", `{"type":"PONG","id":"","payload":{}}`, wire.ToHub, "", RuleShape, "id must"},
+		{"id is a number", `{"type":"PONG","id":1,"payload":{}}`, wire.ToHub, "", RuleShape, "id must"},
+		{"id too long", `{"type":"PONG","id":"` + strings.Repeat("x", MaxID+1) + `","payload":{}}`, wire.ToHub, "", RuleShape, "id must"},
+		{"unknown type", string(frameOf("REBOOT", `{}`)), wire.ToHub, "r1", RuleType, "unknown type"},
+		{"the hub's own type", string(frameOf("PING", `{}`)), wire.ToHub, "r1", RuleType, "does not take"},
+		{"a reply to the machine", string(frameOf("ACK", `{}`)), wire.ToMachine, "r1", RuleType, "does not take"},
+		{"no payload", `{"type":"PONG","id":"r1"}`, wire.ToHub, "r1", RuleShape, "must be an object"},
+		{"payload null", string(frameOf("PONG", `null`)), wire.ToHub, "r1", RuleShape, "must be an object"},
+		{"payload array", string(frameOf("PONG", `[]`)), wire.ToHub, "r1", RuleShape, "must be an object"},
+		{"required field missing", string(frameOf("FILE_WRITE", `{"path":"/a"}`)), wire.ToMachine, "r1", 0, "content is missing"},
+		{"required field null", string(frameOf("FILE_WRITE", `{"path":"/a","content":null}`)), wire.ToMachine, "r1", 0, "content is missing"},
+		{"field of another type", string(frameOf("FILE_READ", `{"path":7}`)), wire.ToMachine, "r1", 0, "path must not be a number"},
+		{"a part of a number", string(frameOf("FILE_READ", `{"path":"/a","offset":1.5}`)), wire.ToMachine, "r1", 0, "offset"},
+		{"array too long", string(frameOf("INPUT_ACTION", `{"action":"left_click","coordinate":[1,2,3]}`)), wire.ToMachine, "r1", 0, "exactly 2"},
+		{"array too short", string(frameOf("SCREENSHOT_REQUEST", `{"region":[1,2,3]}`)), wire.ToMachine, "r1", 0, "exactly 4"},
+		{"null in an array", string(frameOf("INPUT_ACTION", `{"action":"left_click","coordinate":[1,null]}`)), wire.ToMachine, "r1", 0, "exactly 2"},
+		{"unknown value", string(frameOf("FILE_READ", `{"path":"/a","encoding":"latin-1"}`)), wire.ToMachine, "r1", 0, "encoding"},
+		{"negative", string(frameOf("FILE_READ", `{"path":"/a","offset":-1}`)), wire.ToMachine, "r1", 0, "offset"},
+		{"no length", string(frameOf("FILE_READ", `{"path":"/a","length":0}`)), wire.ToMachine, "r1", 0, "length"},
+		{"no time", string(frameOf("EXECUTE_COMMAND", `{"command":"ls","timeout_seconds":0}`)), wire.ToMachine, "r1", 0, "timeout_seconds"},
+		{"limit of nothing", string(frameOf("HELLO_ACK", `{"granted_capabilities":[],"max_concurrent":0}`)), wire.ToMachine, "r1", 0, "positive"},
+		{"no revision", string(frameOf("ACTIVATE_SESSION", `{"session_id":"s","revision":0}`)), wire.ToMachine, "r1", 0, "revision"},
+		{"session with a blank", string(frameOf("DETACH_SESSION", `{"session_id":"a b"}`)), wire.ToMachine, "r1", 0, "session_id"},
+		{"folder without its browse", string(frameOf("DIRECTORY_LIST_REQUEST", `{"directory_ref":"r"}`)), wire.ToMachine, "r1", 0, "go together"},
+		{"browse without its folder", string(frameOf("DIRECTORY_LIST_REQUEST", `{"browse_id":"b","cursor":"c"}`)), wire.ToMachine, "r1", 0, "go together"},
+		{"page too long", string(frameOf("DIRECTORY_LIST_RESPONSE", `{"browse_id":"b","expires_at":1,"entries":[`+strings.Repeat(`{"directory_ref":"r","name":"n","path":"/n"},`, 200)+`{"directory_ref":"r","name":"n","path":"/n"}]}`)), wire.ToHub, "r1", 0, "201"},
+		{"fingerprint in capitals", string(frameOf("SESSION_ACTIVATED", `{"session_id":"s","allowed_root":"/a","revision":1,"fingerprint":"`+strings.Repeat("A", 64)+`"}`)), wire.ToHub, "r1", 0, "fingerprint"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Decode([]byte(c.frame), c.dir)
@@ -62,8 +62,8 @@ func TestDecodeRefuses(t *testing.T) {
 			if !errors.As(err, &fe) {
 				t.Fatalf("error is %v", err)
 			}
-			if fe.ID != c.id || fe.Breach != c.breach || !strings.Contains(fe.Reason, c.reason) {
-				t.Errorf("id %q, breach %v, reason %q; want id %q, breach %v, reason with %q", fe.ID, fe.Breach, fe.Reason, c.id, c.breach, c.reason)
+			if fe.ID != c.id || fe.Rule != c.rule || !strings.Contains(fe.Reason, c.reason) {
+				t.Errorf("id %q, rule %d, reason %q; want id %q, rule %d, reason with %q", fe.ID, fe.Rule, fe.Reason, c.id, c.rule, c.reason)
 			}
 			if len(fe.Error()) > 300 {
 				t.Errorf("the reason is too long to show: %d bytes", len(fe.Error()))

@@ -109,15 +109,27 @@ type machineEnvelope struct {
 	Payload         json.RawMessage `json:"payload"`
 }
 
+// Rules of the protocol's section 11. For a breach of one a strict hub drops the
+// connection.
+const (
+	RuleJSON    = 1 // at most MaxFrame bytes of JSON text, which is an object
+	RuleType    = 2 // of a type that the machine sends, HELLO once
+	RuleShape   = 3 // id is a string and not empty, payload is an object
+	RuleUnasked = 4 // a reply is to an outstanding request
+	RuleOther   = 5 // and of a type that answers it
+	RuleBacklog = 6 // replies that nobody has taken stay few
+)
+
 // FrameError is a frame that could not be read. ID and Type are set when they
 // could be read.
 type FrameError struct {
 	ID     string
 	Type   Type
 	Reason string
-	// Breach marks what makes a strict hub drop the connection (section 11 of
-	// the protocol, 1 to 3). Without it only the one request fails.
-	Breach bool
+	// Rule is the rule of the protocol's section 11 that was broken, for which a
+	// hub drops the connection: RuleJSON to RuleShape. 0: only the one request
+	// fails.
+	Rule int
 	// NotJSON tells the one breach that HELLO has another close code for.
 	NotJSON bool
 }
@@ -132,11 +144,11 @@ func (e *FrameError) Error() string {
 // Decode reads and validates one frame that travels in direction dir. The
 // error is a *FrameError.
 func Decode(data []byte, dir wire.Direction) (Message, error) {
-	fail := func(id string, t Type, breach bool, format string, args ...any) (Message, error) {
-		return Message{}, &FrameError{ID: id, Type: clip(t), Breach: breach, Reason: fmt.Sprintf(format, args...)}
+	fail := func(id string, t Type, rule int, format string, args ...any) (Message, error) {
+		return Message{}, &FrameError{ID: id, Type: clip(t), Rule: rule, Reason: fmt.Sprintf(format, args...)}
 	}
 	if len(data) > MaxFrame {
-		return fail("", "", true, "%d bytes, at most %d are allowed", len(data), MaxFrame)
+		return fail("", "", RuleJSON, "%d bytes, at most %d are allowed", len(data), MaxFrame)
 	}
 	// Every field by itself: a peer's odd ts or version spoils nothing.
 	var env struct {
@@ -144,26 +156,26 @@ func Decode(data []byte, dir wire.Direction) (Message, error) {
 		Pending               json.RawMessage `json:"pending_capacity"`
 	}
 	if err := json.Unmarshal(data, &env); err != nil && !json.Valid(data) {
-		return Message{}, &FrameError{Breach: true, NotJSON: true, Reason: "not JSON"}
+		return Message{}, &FrameError{Rule: RuleJSON, NotJSON: true, Reason: "not JSON"}
 	} else if err != nil || !isObject(data) {
-		return fail("", "", true, "not an object")
+		return fail("", "", RuleJSON, "not an object")
 	}
 	var m Message
 	if json.Unmarshal(env.Type, &m.Type) != nil || m.Type == "" {
-		return fail("", "", true, "type must be a string")
+		return fail("", "", RuleType, "type must be a string")
 	}
 	if json.Unmarshal(env.ID, &m.ID) != nil || checkID(m.ID) != nil {
-		return fail("", m.Type, true, "id must be a string of 1 to %d characters", MaxID)
+		return fail("", m.Type, RuleShape, "id must be a string of 1 to %d characters", MaxID)
 	}
 	kind, known := kinds[m.Type]
 	if !known {
-		return fail(m.ID, m.Type, true, "unknown type")
+		return fail(m.ID, m.Type, RuleType, "unknown type")
 	}
 	if kind.dir&dir == 0 {
-		return fail(m.ID, m.Type, true, "this end does not take this type")
+		return fail(m.ID, m.Type, RuleType, "this end does not take this type")
 	}
 	if !isObject(env.Payload) {
-		return fail(m.ID, m.Type, true, "payload must be an object")
+		return fail(m.ID, m.Type, RuleShape, "payload must be an object")
 	}
 	if json.Unmarshal(env.TS, &m.TS) != nil {
 		m.TS = 0
@@ -173,13 +185,13 @@ func Decode(data []byte, dir wire.Direction) (Message, error) {
 	}
 	payload := kind.make()
 	if err := missing(env.Payload, payload); err != nil {
-		return fail(m.ID, m.Type, false, "payload: %s", err)
+		return fail(m.ID, m.Type, 0, "payload: %s", err)
 	}
 	if err := json.Unmarshal(env.Payload, payload); err != nil {
-		return fail(m.ID, m.Type, false, "payload: %s", jsonReason(err))
+		return fail(m.ID, m.Type, 0, "payload: %s", jsonReason(err))
 	}
 	if err := payload.Validate(); err != nil {
-		return fail(m.ID, m.Type, false, "payload: %s", err)
+		return fail(m.ID, m.Type, 0, "payload: %s", err)
 	}
 	if s, ok := payload.(interface{ settle() }); ok {
 		s.settle()
