@@ -27,7 +27,7 @@ type platformHub struct {
 }
 
 func (h *platformHub) Access(context.Context, string) (hubstore.Access, error) {
-	return hubstore.Access{SignIn: "s", User: "u", Client: platformend.Client, Scopes: []string{platformend.Scope}, Expires: time.Now().Add(time.Hour)}, nil
+	return hubstore.Access{SignIn: "s", User: "u", Client: autogpt.ClientID, Scopes: []string{autogpt.Scope}, Expires: time.Now().Add(time.Hour)}, nil
 }
 func (h *platformHub) BindSignIn(context.Context, string, string) error { return nil }
 func (h *platformHub) SignInLive(context.Context, string) (bool, error) { return true, nil }

@@ -36,7 +36,7 @@ var mayImport = []struct {
 	{"capabilities/shell/...", []string{"capabilities", "consent", "tunnel/wire", "capabilities/shell/..."}},
 	{"capabilities/files/...", []string{"capabilities", "consent", "tunnel/wire", "capabilities/files/..."}},
 	{"app/snapshot", nil},
-	{"app/settings", nil},
+	{"app/settings", []string{"tunnel/wire/autogpt"}},
 	{"app/login", nil},
 	{"app/store", []string{"consent"}},
 	{"app/control", []string{"app/snapshot", "consent"}},

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"localpc/tunnel/wire/autogpt"
 )
 
 // AutoGPT is the profile of an AutoGPT platform (wire 1.1, sections 1 and 10).
@@ -24,7 +26,7 @@ type AutoGPT struct {
 
 // DefaultAutoGPT is the public platform.
 var DefaultAutoGPT = AutoGPT{Web: "https://platform.autogpt.net", API: "https://platform.autogpt.net", WS: "wss://platform.autogpt.net",
-	ClientID: "autogpt-local-executor", Scope: "USE_TOOLS", FirstPort: 41899, LastPort: 41910}
+	ClientID: autogpt.ClientID, Scope: autogpt.Scope, FirstPort: autogpt.FirstPort, LastPort: autogpt.LastPort}
 
 // HubAutoGPT is the value of Settings.Hub for that platform.
 const HubAutoGPT = "autogpt"

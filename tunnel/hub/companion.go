@@ -176,7 +176,7 @@ func (c *companion) offers() []string {
 func (c *companion) joined() time.Time { return c.m.Since }
 
 func (c *companion) proven() proof {
-	return proof{user: c.m.User, machine: c.m.ID, signIn: c.m.SignIn, client: autogpt.Client, scopes: []string{autogpt.Scope}}
+	return proof{user: c.m.User, machine: c.m.ID, signIn: c.m.SignIn, client: msg.ClientID, scopes: []string{msg.Scope}}
 }
 
 func (c *companion) replaced() { c.m.Replaced() }

@@ -21,7 +21,6 @@ import (
 	"localpc/tunnel"
 	machineend "localpc/tunnel/autogpt"
 	"localpc/tunnel/hub"
-	"localpc/tunnel/hub/autogpt"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
@@ -319,7 +318,7 @@ func TestThousandComeBack(t *testing.T) {
 	})
 	t.Run("AutoGPT's wire", func(t *testing.T) {
 		comeBack(t, func(address string, data *store.Store, i int) runner {
-			token := tunneltest.TokenIn(t, data, autogpt.Client, autogpt.Scope, "agpt_xt_")
+			token := tunneltest.TokenIn(t, data, msg.ClientID, msg.Scope, "agpt_xt_")
 			c, err := machineend.New(machineend.Options{URL: "http://" + address, Token: func(context.Context) (string, error) { return token, nil },
 				Hello: func() msg.Hello {
 					return msg.Hello{ShimVersion: "1", MachineID: fmt.Sprintf("m%d", i), Platform: "linux", Arch: "x86_64", Capabilities: msg.List[string]{msg.Files}}

@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"localpc/tunnel/hub/autogpt"
 	"localpc/tunnel/hub/store"
+	msg "localpc/tunnel/wire/autogpt"
 )
 
 // CompanionToken signs a computer of AutoGPT's wire in for the owner of the
 // hub with that data, as the hub's pages would, and gives its access token.
 func CompanionToken(t testing.TB, data string) string {
 	t.Helper()
-	return Token(t, data, autogpt.Client, autogpt.Scope, "agpt_xt_")
+	return Token(t, data, msg.ClientID, msg.Scope, "agpt_xt_")
 }
 
 // Token is that for any client, whose access tokens begin with prefix. No

@@ -184,7 +184,7 @@ func newRig(t testing.TB, change ...func(*autogpt.Options)) *rig {
 
 // token makes a sign-in of that name and returns its token.
 func (r *rig) token(signIn string, change ...func(*store.Access)) string {
-	a := store.Access{SignIn: signIn, User: user, Client: autogpt.Client, Scopes: []string{autogpt.Scope}, Expires: time.Now().Add(time.Hour)}
+	a := store.Access{SignIn: signIn, User: user, Client: msg.ClientID, Scopes: []string{msg.Scope}, Expires: time.Now().Add(time.Hour)}
 	for _, c := range change {
 		c(&a)
 	}

@@ -25,12 +25,6 @@ import (
 	msg "localpc/tunnel/wire/autogpt"
 )
 
-// What a sign-in of a companion looks like.
-const (
-	Client = "autogpt-local-executor"
-	Scope  = "USE_TOOLS"
-)
-
 // Hub is what the face needs of the hub. store.ErrNotFound says that there is
 // no such thing; any other error is a failure of the hub's.
 type Hub interface {
@@ -198,7 +192,7 @@ func (f *Face) check(r *http.Request, session string) (store.Access, store.Bindi
 		return a, store.Binding{}, bad
 	case err != nil:
 		return a, store.Binding{}, failed(err)
-	case a.User == "" || a.Client != Client || !slices.Contains(a.Scopes, Scope) || time.Until(a.Expires) <= 0:
+	case a.User == "" || a.Client != msg.ClientID || !slices.Contains(a.Scopes, msg.Scope) || time.Until(a.Expires) <= 0:
 		return a, store.Binding{}, bad
 	}
 	if session == "" {

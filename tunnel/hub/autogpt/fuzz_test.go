@@ -31,7 +31,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add([]byte(s), []byte(`{"type":"ACK","id":"a","payload":{}}`))
 		f.Add([]byte(`{"type":"HELLO","id":"h","payload":{"protocol_version":"1.1","machine_id":"m","platform":"linux","arch":"x86_64","capabilities":["directory_browse"]}}`), []byte(s))
 	}
-	b := &books{access: map[string]store.Access{"t": {SignIn: "s", User: user, Client: autogpt.Client, Scopes: []string{autogpt.Scope}, Expires: time.Now().Add(time.Hour)}},
+	b := &books{access: map[string]store.Access{"t": {SignIn: "s", User: user, Client: msg.ClientID, Scopes: []string{msg.Scope}, Expires: time.Now().Add(time.Hour)}},
 		revoked: map[string]bool{}, bound: map[string]string{}, bindings: map[string]store.Binding{}}
 	face := autogpt.New(context.Background(), autogpt.Options{Hub: b, Strict: false, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), HelloTimeout: 5 * time.Second})
 	srv := httptest.NewServer(face.Handler())

@@ -29,7 +29,7 @@ func TestUpgradeIsDenied(t *testing.T) {
 		other := b.bindings[chat]
 		other.User = "bob"
 		b.bindings["bobs"] = other
-		b.access["dead"] = store.Access{SignIn: "dead", User: user, Client: autogpt.Client, Scopes: []string{autogpt.Scope}, Expires: time.Now().Add(time.Hour)}
+		b.access["dead"] = store.Access{SignIn: "dead", User: user, Client: msg.ClientID, Scopes: []string{msg.Scope}, Expires: time.Now().Add(time.Hour)}
 		b.revoked["dead"] = true
 	})
 	for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"localpc/tunnel/hub/store"
+	msg "localpc/tunnel/wire/autogpt"
 )
 
 // AutoGPT serves sign-in in the shape that AutoGPT's existing program knows:
@@ -40,12 +41,12 @@ func (a asked) check() (refusal url.Values, err error) {
 	if !autogpt.redirect(a.redirect) {
 		return nil, detail(http.StatusBadRequest, "This redirect_uri is not registered")
 	}
-	scopes, ok := scopesFor(autogpt, a.scopes, ScopeUseTools)
+	scopes, ok := scopesFor(autogpt, a.scopes, msg.Scope)
 	switch {
 	case a.responseType != "code":
 		return refuse("unsupported_response_type", "Only the response type code is supported"), nil
 	case !ok || len(scopes) != len(slices.Compact(slices.Sorted(slices.Values(a.scopes)))):
-		return refuse("invalid_scope", "The scope must be "+ScopeUseTools), nil
+		return refuse("invalid_scope", "The scope must be "+msg.Scope), nil
 	case a.method != "S256" || !challengePattern.MatchString(a.challenge):
 		return refuse("invalid_request", "PKCE with code_challenge_method S256 is required"), nil
 	case a.state == "" || len(a.state) > maxState:

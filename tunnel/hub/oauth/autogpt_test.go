@@ -18,17 +18,18 @@ import (
 	"golang.org/x/oauth2"
 
 	"localpc/tunnel/hub/store"
+	msg "localpc/tunnel/wire/autogpt"
 )
 
 const theirRedirect = "http://localhost:41899/callback"
 
 func theirQuery(verifier string) url.Values {
-	return url.Values{"response_type": {"code"}, "client_id": {AutoGPTClientID}, "redirect_uri": {theirRedirect}, "scope": {"USE_TOOLS"},
+	return url.Values{"response_type": {"code"}, "client_id": {msg.ClientID}, "redirect_uri": {theirRedirect}, "scope": {"USE_TOOLS"},
 		"state": {"the state"}, "code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}, "code_challenge_method": {"S256"}}
 }
 
 func theirExchange(code, verifier string) url.Values {
-	return url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {theirRedirect}, "client_id": {AutoGPTClientID}, "code_verifier": {verifier}}
+	return url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {theirRedirect}, "client_id": {msg.ClientID}, "code_verifier": {verifier}}
 }
 
 func asJSON(form url.Values) string {
@@ -46,7 +47,7 @@ func (h *hub) autogptSignIn() map[string]any {
 	verifier := oauth2.GenerateVerifier()
 	id := h.ask(h.url + "/auth/authorize?" + theirQuery(verifier).Encode())
 	p, err := h.Pending(h.t.Context(), id)
-	if err != nil || p.Client != AutoGPTClientID || p.ClientName != "AutoGPT local executor" || p.Scope != "USE_TOOLS" || p.Machine != "" || p.Address != "127.0.0.1" {
+	if err != nil || p.Client != msg.ClientID || p.ClientName != "AutoGPT local executor" || p.Scope != "USE_TOOLS" || p.Machine != "" || p.Address != "127.0.0.1" {
 		h.t.Errorf("the page would show %+v, %v", p, err)
 	}
 	answer := h.approve(id)
@@ -78,7 +79,7 @@ func TestAutoGPTSignIn(t *testing.T) {
 		}
 	}
 	a, err := h.Access(t.Context(), access)
-	if err != nil || a.Client != AutoGPTClientID || a.User != "owner" || a.Machine != "" {
+	if err != nil || a.Client != msg.ClientID || a.User != "owner" || a.Machine != "" {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	// The first computer that comes with it keeps it.
@@ -89,7 +90,7 @@ func TestAutoGPTSignIn(t *testing.T) {
 		t.Errorf("another computer: %v", err)
 	}
 	// JSON does as well as a form.
-	status, next := h.send("/api/oauth/token", "application/json; charset=utf-8", asJSON(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {AutoGPTClientID}}), "")
+	status, next := h.send("/api/oauth/token", "application/json; charset=utf-8", asJSON(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {msg.ClientID}}), "")
 	if status != 200 || !h.live(next["access_token"].(string)) {
 		t.Fatalf("refresh: %d %v", status, next)
 	}
@@ -101,17 +102,17 @@ func TestAutoGPTSignIn(t *testing.T) {
 		t.Errorf("ours took theirs: %d", status)
 	}
 	mine := h.signIn("m-1")
-	if status, _ := h.post("/api/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {AutoGPTClientID}, "refresh_token": {mine.RefreshToken}}); status != 400 {
+	if status, _ := h.post("/api/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {msg.ClientID}, "refresh_token": {mine.RefreshToken}}); status != 400 {
 		t.Errorf("theirs took ours: %d", status)
 	}
-	if status, _ := h.post("/api/oauth/revoke", url.Values{"client_id": {AutoGPTClientID}, "token": {mine.AccessToken}}); status != 200 || !h.live(mine.AccessToken) {
+	if status, _ := h.post("/api/oauth/revoke", url.Values{"client_id": {msg.ClientID}, "token": {mine.AccessToken}}); status != 200 || !h.live(mine.AccessToken) {
 		t.Errorf("theirs ended ours: %d", status)
 	}
 	if len(h.ended()) != 0 {
 		t.Errorf("ended %v", h.ended())
 	}
 	// The one rule for reuse.
-	if status, answer := h.post("/api/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {AutoGPTClientID}, "refresh_token": {refresh}}); status != 400 || answer["detail"] == nil {
+	if status, answer := h.post("/api/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {msg.ClientID}, "refresh_token": {refresh}}); status != 400 || answer["detail"] == nil {
 		t.Errorf("reuse: %d %v", status, answer)
 	}
 	if got := h.ended(); h.live(next["access_token"].(string)) || len(got) != 1 || got[0] != a.SignIn {
@@ -130,7 +131,7 @@ func TestAutoGPTRevoke(t *testing.T) {
 		} {
 			h.pass(time.Minute)
 			tokens := h.autogptSignIn()
-			form := url.Values{"token": {tokens[kind].(string)}, "token_type_hint": {kind}, "client_id": {AutoGPTClientID}}
+			form := url.Values{"token": {tokens[kind].(string)}, "token_type_hint": {kind}, "client_id": {msg.ClientID}}
 			for range 2 { // the second time it is unknown, and that is no error
 				if status, answer := send(form); status != 200 || answer["status"] != "ok" {
 					t.Errorf("%d %v", status, answer)
@@ -204,7 +205,7 @@ func TestAutoGPTFailures(t *testing.T) {
 	}
 
 	consent := func(change func(map[string]any)) string {
-		m := map[string]any{"client_id": AutoGPTClientID, "redirect_uri": theirRedirect, "scopes": []string{"USE_TOOLS"}, "state": "s",
+		m := map[string]any{"client_id": msg.ClientID, "redirect_uri": theirRedirect, "scopes": []string{"USE_TOOLS"}, "state": "s",
 			"response_type": "code", "code_challenge": good.Get("code_challenge"), "code_challenge_method": "S256"}
 		change(m)
 		b, _ := json.Marshal(m)
@@ -249,8 +250,8 @@ func TestAutoGPTFailures(t *testing.T) {
 	}
 
 	h.pass(time.Minute)
-	exchange, refresh := theirExchange(random(32), verifier), url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"agpt_rt_x"}, "client_id": {AutoGPTClientID}}
-	revoke := url.Values{"token": {"agpt_xt_x"}, "client_id": {AutoGPTClientID}}
+	exchange, refresh := theirExchange(random(32), verifier), url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"agpt_rt_x"}, "client_id": {msg.ClientID}}
+	revoke := url.Values{"token": {"agpt_xt_x"}, "client_id": {msg.ClientID}}
 	introspect := url.Values{"token": {"agpt_xt_x"}, "client_id": {"relay"}, "client_secret": {"s3cret"}}
 	for _, c := range []struct {
 		name, path string
@@ -276,7 +277,7 @@ func TestAutoGPTFailures(t *testing.T) {
 		{"revoke without a client", "revoke", without(revoke, "client_id"), 422},
 		{"a strange hint", "revoke", with(revoke, "token_type_hint", "id_token"), 422},
 		{"introspect", "introspect", introspect, 401},
-		{"a public client", "introspect", with(introspect, "client_id", AutoGPTClientID), 401},
+		{"a public client", "introspect", with(introspect, "client_id", msg.ClientID), 401},
 		{"no secret", "introspect", without(introspect, "client_secret"), 422},
 		{"introspect without a token", "introspect", without(introspect, "token"), 422},
 	} {
@@ -346,7 +347,7 @@ func TestHeldConsent(t *testing.T) {
 	var ended atomic.Bool
 	h := start(t, func(o *Options) { o.User = func(*http.Request) (string, bool) { return "owner", !ended.Load() } })
 	body := fmt.Sprintf(`{"client_id":%q,"redirect_uri":%q,"scopes":["USE_TOOLS"],"state":"s","code_challenge":%q,"code_challenge_method":"S256"}`,
-		AutoGPTClientID, theirRedirect, oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier()))
+		msg.ClientID, theirRedirect, oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier()))
 	for _, held := range []bool{false, true} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 		if err != nil {

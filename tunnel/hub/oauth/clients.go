@@ -18,20 +18,15 @@ import (
 
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
+	msg "localpc/tunnel/wire/autogpt"
 )
 
-// The clients. Both are public: they have no secret, PKCE stands for it.
-const (
-	ClientID        = "localpc"
-	AutoGPTClientID = "autogpt-local-executor"
-)
+// ClientID is our own client. It is public, as AutoGPT's is: it has no secret,
+// PKCE stands for it.
+const ClientID = "localpc"
 
-// ScopeMachine lets a token open a tunnel; ScopeUseTools is AutoGPT's name of
-// it.
-const (
-	ScopeMachine  = "machine"
-	ScopeUseTools = "USE_TOOLS"
-)
+// ScopeMachine lets a token open a tunnel; msg.Scope is AutoGPT's name of it.
+const ScopeMachine = "machine"
 
 // client is what the store and the pages need to know of one.
 type client struct {
@@ -44,8 +39,8 @@ type client struct {
 var (
 	own = &client{id: ClientID, name: "Local PC Executor", access: "lpa_", refresh: "lpr_",
 		scopes: []string{oidc.ScopeOpenID, oidc.ScopeOfflineAccess, ScopeMachine}, redirect: loopback}
-	autogpt = &client{id: AutoGPTClientID, name: "AutoGPT local executor", access: "agpt_xt_", refresh: "agpt_rt_",
-		scopes: []string{ScopeUseTools}, redirect: autogptRedirect}
+	autogpt = &client{id: msg.ClientID, name: "AutoGPT local executor", access: "agpt_xt_", refresh: "agpt_rt_",
+		scopes: []string{msg.Scope}, redirect: autogptRedirect}
 )
 
 func clientNamed(id string) *client {
@@ -73,7 +68,7 @@ func loopback(uri string) bool {
 
 // autogptRedirect takes the twelve strings that AutoGPT registered.
 func autogptRedirect(uri string) bool {
-	for port := 41899; port <= 41910; port++ {
+	for port := msg.FirstPort; port <= msg.LastPort; port++ {
 		if uri == fmt.Sprintf("http://localhost:%d/callback", port) {
 			return true
 		}

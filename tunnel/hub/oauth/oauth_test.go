@@ -19,6 +19,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"localpc/tunnel/hub/store"
+	msg "localpc/tunnel/wire/autogpt"
 )
 
 func TestCodeThroughTheBrowser(t *testing.T) {
@@ -221,7 +222,7 @@ func TestExchangeRefusals(t *testing.T) {
 		{"no redirect", func(f url.Values) { f.Del("redirect_uri") }, 400, "invalid_request"},
 		{"no code", func(f url.Values) { f.Del("code") }, 400, "invalid_request"},
 		{"a guessed code", func(f url.Values) { f.Set("code", random(32)) }, 400, "invalid_grant"},
-		{"another client", func(f url.Values) { f.Set("client_id", AutoGPTClientID) }, 401, "invalid_client"},
+		{"another client", func(f url.Values) { f.Set("client_id", msg.ClientID) }, 401, "invalid_client"},
 		{"no client", func(f url.Values) { f.Del("client_id") }, 400, "invalid_request"},
 		{"a secret", func(f url.Values) { f.Set("client_secret", "x") }, 401, "invalid_client"},
 		{"no grant", func(f url.Values) { f.Del("grant_type") }, 400, "invalid_request"},

@@ -30,6 +30,15 @@ const Version = "1.1"
 // this, a slash, and the percent-encoded id of the chat.
 const Path = "/ws/local-executor"
 
+// How a machine signs in: a public client, without a secret, that listens for
+// the answer at http://localhost:PORT/callback, on the first port that is free.
+const (
+	ClientID  = "autogpt-local-executor"
+	Scope     = "USE_TOOLS"
+	FirstPort = 41899
+	LastPort  = 41910
+)
+
 // Limits of the protocol. Sizes are bytes after decompression.
 const (
 	MaxFrame   = 16 << 20 // one frame, both ways
