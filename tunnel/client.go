@@ -81,6 +81,7 @@ type State struct {
 	Phase   Phase
 	Reason  string
 	HubName string    // online
+	Account string    // online: whose machine it is there; "" where nobody logs in
 	Retry   time.Time // offline: the next dial
 }
 

@@ -118,7 +118,7 @@ func (f *far) accept() *conn {
 	if m.Type != wire.TypeHello {
 		f.t.Fatalf("the first frame is %s", m.Type)
 	}
-	c.send(wire.TypeHelloAck, m.ID, &wire.HelloAck{Protocol: wire.Version, ConnectionID: "c1", HubName: "Far hub"})
+	c.send(wire.TypeHelloAck, m.ID, &wire.HelloAck{Protocol: wire.Version, ConnectionID: "c1", HubName: "Far hub", Account: "Ana"})
 	return c
 }
 
@@ -203,7 +203,7 @@ func TestJoin(t *testing.T) {
 	}
 	n := f.machine(t, echo)
 	c := f.accept()
-	if s := n.until(t, tunnel.Online); s.HubName != "Far hub" {
+	if s := n.until(t, tunnel.Online); s.HubName != "Far hub" || s.Account != "Ana" {
 		t.Errorf("online: %+v", s)
 	}
 	c.works()

@@ -79,7 +79,7 @@ func (s *socket) greet(ctx context.Context) error {
 		s.close(wire.CloseVersion, "major version differs")
 		return fmt.Errorf("%w: hub %s, here %s", ErrVersion, ack.Protocol, wire.Version)
 	}
-	s.c.o.OnState(State{Phase: Online, HubName: ack.HubName})
+	s.c.o.OnState(State{Phase: Online, HubName: ack.HubName, Account: ack.Account})
 	return nil
 }
 

@@ -192,14 +192,19 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 		return err
 	}
 	defer m.h.dismiss(m)
-	ack, err := encode(wire.Message{Type: wire.TypeHelloAck, ID: helloID, Payload: &wire.HelloAck{
-		Protocol: wire.Version, ConnectionID: uuid.NewString(), HubName: m.h.o.Name}})
+	account, err := m.h.store.Account(ctx, m.proven().user)
+	var ack []byte
+	if err == nil {
+		ack, err = encode(wire.Message{Type: wire.TypeHelloAck, ID: helloID, Payload: &wire.HelloAck{
+			Protocol: wire.Version, ConnectionID: uuid.NewString(), HubName: m.h.o.Name, Account: account}})
+	}
 	if err == nil {
 		err = m.writeLocked(ack)
 	}
 	m.writeMu.Unlock()
 	if err != nil {
-		m.end(wire.CloseInternal, asWire(err))
+		code, why := m.failed("The hub could not answer the computer.")
+		m.end(code, wire.Wrap(err, wire.CodeLost, "%s", why))
 		return err
 	}
 	if old != nil {

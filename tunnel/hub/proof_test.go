@@ -99,6 +99,49 @@ func (b *signInBench) refresh(t *testing.T, refresh string) tokens {
 
 const scopes = "openid offline_access machine"
 
+// A computer is told whose it is, so that its person sees who has agreed. The
+// owner has no name until they have set the hub up.
+func TestAccount(t *testing.T) {
+	t.Parallel()
+	b := newSignInBench(t)
+	account := func(user, machine string) string {
+		r := mustDial(t, b.url, b.signIn(t, user, machine, scopes).Access)
+		r.send(wire.TypeHello, "", hello(machine))
+		ack, ok := r.read().Payload.(*wire.HelloAck)
+		if !ok {
+			t.Fatal("HELLO was answered with something else")
+		}
+		return ack.Account
+	}
+	if got := account(store.OwnerID, "m1"); got != "" {
+		t.Errorf("a hub that nobody has set up has the account %q", got)
+	}
+	mallory, _, err := b.store.AddUser(t.Context(), "Mallory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := account(mallory.ID, "m2"); got != "Mallory" {
+		t.Errorf("account %q", got)
+	}
+	token, err := b.store.SetupToken(t.Context())
+	if err == nil {
+		_, err = b.store.Claim(t.Context(), token, store.Claim{Name: "Ana", Password: "a quiet harbour at noon"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := account(store.OwnerID, "m3"); got != "Ana" {
+		t.Errorf("account %q", got)
+	}
+	// Still theirs while they choose anew how to log in.
+	if _, err := b.store.ResetUser(t.Context(), store.OwnerID); err != nil {
+		t.Fatal(err)
+	}
+	if got := account(store.OwnerID, "m4"); got != "Ana" {
+		t.Errorf("account %q", got)
+	}
+}
+
 // A newer token of the same sign-in keeps a connection beyond the first one's
 // end, with what is under way; without one it ends with 4401.
 func TestAuthorizeExtends(t *testing.T) {

@@ -25,7 +25,7 @@ var (
 var samples = map[Type]Payload{
 	TypeHello: &Hello{Software: "localpc/1.0.0", Protocol: Version, MachineID: "m-1", DisplayName: "Mac-1 „grün“", Platform: "linux", Arch: "amd64",
 		Capabilities: []string{"files", "shell"}, Sessions: []string{session}, Record: &RecordHead{Seq: 7, Hash: hash}},
-	TypeHelloAck:  &HelloAck{Protocol: Version, ConnectionID: "c-1", HubName: "This computer"},
+	TypeHelloAck:  &HelloAck{Protocol: Version, ConnectionID: "c-1", HubName: "This computer", Account: "Ana"},
 	TypeAuthorize: &Authorize{Token: "lpa_c0ffee"},
 	TypeStatus:    &Status{InFlight: 1, MaxConcurrent: 32, Waiting: 2, UptimeSeconds: 30.5, Record: &RecordHead{Seq: 8, Hash: hash}},
 	TypePing:      &Empty{}, TypePong: &Empty{}, TypeCancel: &Empty{}, TypeAck: &Empty{},

@@ -118,6 +118,9 @@ type HelloAck struct {
 	Protocol     string `json:"protocol_version"`
 	ConnectionID string `json:"connection_id"`
 	HubName      string `json:"hub_name"` // shown to the person, at most MaxText bytes
+	// Account is the name of whose machine it is at the hub, likewise shown; ""
+	// where nobody logs in.
+	Account string `json:"account,omitempty"`
 }
 
 // Authorize proves the machine's sign-in again. It must be the sign-in that the

@@ -117,7 +117,7 @@ func (h *HelloAck) Validate() error {
 	if !versionPattern.MatchString(h.Protocol) {
 		return errors.New("protocol_version must be major.minor")
 	}
-	return errors.Join(checkID("connection_id", h.ConnectionID), checkText("hub_name", h.HubName, MaxText))
+	return errors.Join(checkID("connection_id", h.ConnectionID), checkText("hub_name", h.HubName, MaxText), checkText("account", h.Account, MaxText))
 }
 
 func (a *Authorize) Validate() error {

@@ -49,6 +49,7 @@ func TestValidators(t *testing.T) {
 		{TypeHelloAck, with(TypeHelloAck, func(p *HelloAck) { p.Protocol = "x" }), "protocol_version"},
 		{TypeHelloAck, with(TypeHelloAck, func(p *HelloAck) { p.ConnectionID = "" }), "connection_id"},
 		{TypeHelloAck, with(TypeHelloAck, func(p *HelloAck) { p.HubName = "\x00" }), "hub_name"},
+		{TypeHelloAck, with(TypeHelloAck, func(p *HelloAck) { p.Account = strings.Repeat("n", MaxText+1) }), "account"},
 		{TypeStatus, with(TypeStatus, func(p *Status) { p.MaxConcurrent = 0 }), "counts"},
 		{TypeStatus, with(TypeStatus, func(p *Status) { p.Waiting = -1 }), "counts"},
 		{TypeStatus, with(TypeStatus, func(p *Status) { p.Record.Hash = "zz" }), "record"},

@@ -111,6 +111,15 @@ func (s *Store) User(ctx context.Context, id string) (User, error) {
 	return scanUser(s.db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM users u WHERE u.id = ? AND u.removed = 0`, id))
 }
 
+// Account is what a person is called to the computers that are theirs: "" for
+// an owner who has never set the hub up, as where it is inside a program.
+// ErrNotFound when there is no such person, or not any more.
+func (s *Store) Account(ctx context.Context, id string) (string, error) {
+	var name string
+	err := s.db.QueryRowContext(ctx, `SELECT CASE WHEN role = 'owner' AND claimed = 0 THEN '' ELSE name END FROM users WHERE id = ? AND removed = 0`, id).Scan(&name)
+	return name, one(err)
+}
+
 // UserByHandle gives the person whom a passkey names.
 func (s *Store) UserByHandle(ctx context.Context, handle []byte) (User, error) {
 	return scanUser(s.db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM users u WHERE u.handle = ? AND u.removed = 0`, handle))
