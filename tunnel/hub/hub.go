@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -79,6 +80,7 @@ type Hub struct {
 	closed   bool                // guarded by mu
 	machines map[string]computer // guarded by mu
 	arriving *machine            // being enrolled, so that a revocation finds it; guarded by mu
+	seen     map[string]int64    // signs of life that are to be written down; guarded by mu
 }
 
 // New opens the data and puts the faces together. The hub ends with ctx or
@@ -102,7 +104,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if o.HelloTimeout == 0 {
 		o.HelloTimeout = wire.HelloTimeout
 	}
-	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}}
+	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}, seen: map[string]int64{}}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -148,8 +150,9 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 		unlock()
 		return nil, err
 	}
+	h.spawn(h.keepPresence)
 	h.e2b = e2b.New(h.ctx, e2b.Options{Backend: backend{h}, Store: st, Wait: o.Wait, Log: o.Log})
-	h.handler = h.doors(h.routes())
+	h.handler = usual.handler(h.doors(h.routes()))
 	return h, nil
 }
 
@@ -164,7 +167,7 @@ func (h *Hub) Server() *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(serverLog{h.log}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return h.ctx },
 	}
 }
@@ -323,9 +326,7 @@ func (h *Hub) RevokeKey(ctx context.Context, id string) error {
 	if err := h.store.RevokeKey(ctx, "", id); err != nil {
 		return err
 	}
-	for _, m := range h.connected() {
-		m.reconcile(ctx)
-	}
+	h.recheckAll()
 	return nil
 }
 

@@ -35,6 +35,7 @@ type machine struct {
 	until expiry // of the reader's goroutine
 	quiet *ws.Patience
 	has   []string
+	told  wire.RecordHead // what it said last of its record; of the reader's goroutine
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
 	// settling is held while a session and its sandbox are noted, and while the
@@ -283,10 +284,7 @@ func (m *machine) dispatch(ctx context.Context, msg wire.Message, size int) {
 		m.h.log.Warn("Frame dropped", "machine", m.id, "type", msg.Type, "reason", "second HELLO")
 	case *wire.Status:
 		m.head(ctx, p.Record)
-		if err := m.h.store.Seen(ctx, m.id, m.epoch); err != nil {
-			m.h.log.Error("Presence could not be noted", "machine", m.id, "err", err)
-		}
-		m.h.recheck(ctx, m)
+		m.h.saw(m)
 	case *wire.Authorize:
 		m.authorize(ctx, p.Token)
 	case *wire.SessionEnded:
@@ -378,11 +376,13 @@ func (m *machine) reconcile(ctx context.Context) {
 
 // head keeps what the machine says of its record.
 func (m *machine) head(ctx context.Context, head *wire.RecordHead) {
-	if head == nil {
+	if head == nil || *head == m.told {
 		return
 	}
+	m.told = *head
 	follows, err := m.h.store.RecordHead(ctx, m.id, head.Seq, head.Hash)
 	if err != nil {
+		m.told = wire.RecordHead{}
 		m.h.log.Error("Record head could not be kept", "machine", m.id, "err", err)
 	} else if !follows {
 		m.h.log.Warn("Record does not follow what the machine told before", "machine", m.id, "seq", head.Seq)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"localpc/tunnel/hub/store"
@@ -69,40 +68,7 @@ func (h *Hub) live(ctx context.Context, p proof) (bool, error) {
 	return h.store.TokenLive(ctx, p.token)
 }
 
-// recheck ends a connection whose token was revoked, by this process or
-// another, and ends what must not be open there.
-func (h *Hub) recheck(ctx context.Context, c computer) {
-	live, err := h.live(ctx, c.proven())
-	switch {
-	case err != nil:
-		h.log.Error("Token could not be checked", "machine", c.machineID(), "err", err)
-	case !live:
-		c.revoked()
-	default:
-		c.reconcile(ctx)
-	}
-}
-
-// checkers is how many computers are looked at together: one that hangs holds
-// up whoever writes to it.
-const checkers = 64
-
-// recheckAll does so for every computer, without waiting: another process
-// changed something.
-func (h *Hub) recheckAll() {
-	h.spawn(h.recheckChats)
-	list := h.present()
-	var next atomic.Int64
-	for range min(checkers, len(list)) {
-		h.spawn(func() {
-			for i := next.Add(1) - 1; i < int64(len(list)) && h.ctx.Err() == nil; i = next.Add(1) - 1 {
-				h.recheck(h.ctx, list[i])
-			}
-		})
-	}
-}
-
-// recheckChats does so for the connections of AutoGPT's wire: a chat's may live
+// recheckChats ends what was revoked of the connections of AutoGPT's wire: a chat's may live
 // on when its computer's own is gone, and then no computer is asked for it.
 func (h *Hub) recheckChats() {
 	for _, id := range h.chats.SignIns() {

@@ -88,6 +88,66 @@ func (s *Store) Seen(ctx context.Context, id string, epoch int64) error {
 	return err
 }
 
+// SeenAll notes a sign of life of many machines at once, by their ids and
+// epochs.
+func (s *Store) SeenAll(ctx context.Context, epochs map[string]int64) error {
+	return s.begin(ctx, "presence", func(tx *sql.Tx) error {
+		seen, err := tx.PrepareContext(ctx, `UPDATE machines SET last_seen = ?, online = 1 WHERE id = ? AND epoch = ?`)
+		if err != nil {
+			return fmt.Errorf("presence: %w", err)
+		}
+		defer seen.Close()
+		now := ms(s.now())
+		for id, epoch := range epochs {
+			if _, err := seen.ExecContext(ctx, now, id, epoch); err != nil {
+				return fmt.Errorf("presence: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Holds is what may be used, as it is at one moment.
+type Holds struct {
+	// Proofs are the ids of machine tokens and sign-ins that are not revoked.
+	Proofs map[string]bool
+	// Running are the sandboxes that have not ended, by machine.
+	Running map[string][]string
+}
+
+// Holds reads what may be used, of everybody. It costs about as much as a few
+// requests, so that a hub with many machines asks for all of them at once.
+func (s *Store) Holds(ctx context.Context) (Holds, error) {
+	h := Holds{Proofs: map[string]bool{}, Running: map[string][]string{}}
+	for _, q := range []struct {
+		sql  string
+		args []any
+		note func(a, b string)
+	}{
+		{`SELECT id, '' FROM tokens WHERE kind = 'machine' AND revoked = 0 UNION ALL SELECT id, '' FROM signins WHERE revoked = 0`, nil,
+			func(id, _ string) { h.Proofs[id] = true }},
+		{`SELECT id, machine FROM sandboxes WHERE ended = 0 AND ends_at > ?`, []any{ms(s.steady())},
+			func(id, machine string) { h.Running[machine] = append(h.Running[machine], id) }},
+	} {
+		rows, err := s.db.QueryContext(ctx, q.sql, q.args...)
+		if err != nil {
+			return Holds{}, fmt.Errorf("holds: %w", err)
+		}
+		for rows.Next() {
+			var a, b string
+			if err := rows.Scan(&a, &b); err != nil {
+				rows.Close()
+				return Holds{}, fmt.Errorf("holds: %w", err)
+			}
+			q.note(a, b)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return Holds{}, fmt.Errorf("holds: %w", err)
+		}
+	}
+	return h, nil
+}
+
 // RecordHead keeps the newest entry that a machine told of its own record. It
 // reports false when that does not follow what was told before; then the
 // older word is kept.

@@ -39,43 +39,63 @@ func (s *Store) Poke() error {
 // settle is how long pokes are gathered.
 const settle = 20 * time.Millisecond
 
+// again is when a watch that could not be made anew is tried again.
+const again = 5 * time.Second
+
 // Pokes calls look after each Poke, by whichever process, until ctx ends.
 // Several at once are one. The error is that of the start; afterwards the
-// watch goes on, or log says why it does not.
+// watch goes on, or log says why it does not. A file that somebody removed is
+// made again.
 func (s *Store) Pokes(ctx context.Context, log *slog.Logger, look func()) (wait func(), err error) {
 	path := filepath.Join(s.dir, pokeName)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("watch for changes: %w", err)
-	}
-	f.Close()
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch for changes: %w", err)
 	}
 	// The file and not its directory, in which the database writes.
-	if err := w.Add(path); err != nil {
+	watch := func() error {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("watch for changes: %w", err)
+		}
+		f.Close()
+		if err := w.Add(path); err != nil {
+			return fmt.Errorf("watch for changes: %w", err)
+		}
+		return nil
+	}
+	if err := watch(); err != nil {
 		w.Close()
-		return nil, fmt.Errorf("watch for changes: %w", err)
+		return nil, err
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer w.Close()
 		var due <-chan time.Time
+		lost := false // the file is perhaps not the one that is watched
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case _, ok := <-w.Events:
+			case e, ok := <-w.Events:
 				if !ok {
 					return
 				}
+				// Its links are counted when one is taken away, too.
+				lost = lost || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) || e.Has(fsnotify.Chmod)
 				if due == nil {
 					due = time.After(settle)
 				}
 			case <-due:
 				due = nil
+				if lost {
+					if err := watch(); err != nil {
+						log.Warn("Changes by other processes may be noticed late", "err", err)
+						due = time.After(again)
+					}
+					lost = due != nil
+				}
 				look()
 			case err, ok := <-w.Errors:
 				if !ok {

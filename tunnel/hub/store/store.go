@@ -34,6 +34,8 @@ var ErrTaken = errors.New("the computer belongs to another person of this hub")
 const (
 	dbName     = "hub.db"
 	secretName = "hub.secret"
+	// connections to the database at once.
+	connections = 8
 )
 
 // Store is the database. It is safe for concurrent use, by several processes
@@ -48,9 +50,29 @@ type Store struct {
 	steady func() time.Time
 }
 
+// ErrOlder means that a hub of an older version runs on the data.
+var ErrOlder = errors.New("a hub of an older version is running on this data; start it again with this version first")
+
 // Open opens the data in dir, making the directory (0700) and the files in it
-// (0600) when they are missing, and brings the schema up to date.
+// (0600) when they are missing, and brings the schema up to date. Who calls it
+// holds the Lock, or knows that no hub does.
 func Open(ctx context.Context, dir string) (*Store, error) {
+	return openData(ctx, dir, (*Store).migrate)
+}
+
+// OpenBeside opens the data for a command, whether a hub runs on it or not. It
+// does not change the schema under a hub that knows only an older one:
+// ErrOlder.
+func OpenBeside(ctx context.Context, dir string) (*Store, error) {
+	return openData(ctx, dir, (*Store).migrateBeside)
+}
+
+// OpenAsIs opens data of any version to copy it, and changes nothing.
+func OpenAsIs(ctx context.Context, dir string) (*Store, error) {
+	return openData(ctx, dir, func(*Store, context.Context) error { return nil })
+}
+
+func openData(ctx context.Context, dir string, migrate func(*Store, context.Context) error) (*Store, error) {
 	if err := prepare(dir); err != nil {
 		return nil, err
 	}
@@ -70,10 +92,12 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hub data %s: %w", path, err)
 	}
-	db.SetMaxOpenConns(8)
+	// All are kept: to open one costs more than most of what is asked.
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
 	began := time.Now()
 	s := &Store{db: db, dir: filepath.Dir(path), secret: secret, now: time.Now, steady: func() time.Time { return began.Round(0).Add(time.Since(began)) }}
-	if err := s.migrate(ctx); err != nil {
+	if err := migrate(s, ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("hub data %s: %w", path, err)
 	}
@@ -172,6 +196,40 @@ func (s *Store) migrate(ctx context.Context) error {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	return known(ctx, s.db)
+}
+
+// migrateBeside brings the schema up to date while no hub runs.
+func (s *Store) migrateBeside(ctx context.Context) error {
+	p, err := migrator(s.db)
+	if err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		pending, err := p.HasPending(ctx)
+		if err != nil {
+			return fmt.Errorf("migrations: %w", err)
+		}
+		if !pending {
+			return known(ctx, s.db)
+		}
+		release, err := Lock(s.dir)
+		if err == nil {
+			defer release()
+			return s.migrate(ctx)
+		}
+		// A hub that has just been started, or another command, is doing it.
+		if !errors.Is(err, ErrRunning) {
+			return err
+		}
+		if try == 8 {
+			return ErrOlder
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func migrator(db *sql.DB) (*goose.Provider, error) {
