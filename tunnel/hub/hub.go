@@ -76,6 +76,10 @@ type Hub struct {
 
 	enrolling sync.Mutex // epochs and machines rise in the same order
 
+	asking sync.Mutex
+	asked  time.Time // when the data was last asked whether it can be used; guarded by asking
+	answer error     // what it said; guarded by asking
+
 	mu       sync.Mutex
 	closed   bool                // guarded by mu
 	machines map[string]computer // guarded by mu
@@ -148,7 +152,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 		h.closePages()
 		st.Close()
 		unlock()
-		return nil, err
+		return nil, fmt.Errorf("hub data %s: %w", o.Data, err)
 	}
 	h.spawn(h.keepPresence)
 	h.e2b = e2b.New(h.ctx, e2b.Options{Backend: backend{h}, Store: st, Wait: o.Wait, Log: o.Log})
@@ -239,12 +243,32 @@ func (h *Hub) ready(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusServiceUnavailable, "The hub is being stopped.")
 		return
 	}
-	if err := h.store.Ping(r.Context()); err != nil {
-		h.log.Error("Data cannot be used", "err", err)
+	if err := h.usable(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, "The hub cannot use its data; its log says why.")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// usableFor is how long the answer of the data to whether it can be used counts:
+// anybody may ask.
+const usableFor = 2 * time.Second
+
+// usable tells whether the data can be read and written now.
+func (h *Hub) usable(ctx context.Context) error {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	if time.Since(h.asked) < usableFor {
+		return h.answer
+	}
+	// Whoever asked may go away; the answer is for the next one, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usableFor)
+	defer cancel()
+	if h.answer = h.store.Ping(ctx); h.answer != nil {
+		h.log.Error("Data cannot be used", "err", h.answer)
+	}
+	h.asked = time.Now()
+	return h.answer
 }
 
 // Online is how many computers are connected now.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,7 +26,7 @@ func (c *cli) with(do func(context.Context, *store.Store, string) error) func(co
 			}
 			fmt.Fprintf(c.errs, "New data for a hub is made in %s.\n", c.data)
 		}
-		s, err := store.Open(ctx, c.data)
+		s, err := store.OpenBeside(ctx, c.data)
 		if err != nil {
 			return err
 		}
@@ -41,6 +43,9 @@ func (c *cli) with(do func(context.Context, *store.Store, string) error) func(co
 }
 
 func (c *cli) noData() error {
+	if _, err := os.ReadDir(c.data); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("this account may not read %s; run the command as the account that the hub runs as, or as root", c.data)
+	}
 	return fmt.Errorf("there is no hub's data in %s; name the right folder with --data DIR", c.data)
 }
 

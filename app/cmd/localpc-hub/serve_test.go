@@ -32,12 +32,14 @@ type authority struct {
 	file string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
+	// until is how long what it issues is good.
+	until time.Time
+	pool  *x509.CertPool
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	a := &authority{file: filepath.Join(t.TempDir(), "ca.pem"), pool: x509.NewCertPool()}
+	a := &authority{file: filepath.Join(t.TempDir(), "ca.pem"), pool: x509.NewCertPool(), until: time.Now().Add(time.Hour)}
 	var err error
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
@@ -57,14 +59,14 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // issue writes a certificate for localhost with that serial number.
-func (a *authority) issue(t *testing.T, cert, key string, serial int64) {
+func (a *authority) issue(t testing.TB, cert, key string, serial int64) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: a.until, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &k.PublicKey, a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +79,7 @@ func (a *authority) issue(t *testing.T, cert, key string, serial int64) {
 	writePEM(t, key, "PRIVATE KEY", secret)
 }
 
-func writePEM(t *testing.T, path, kind string, der []byte) {
+func writePEM(t testing.TB, path, kind string, der []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
@@ -90,7 +92,7 @@ func (a *authority) client() *http.Client {
 }
 
 // network is how a computer trusts it.
-func (a *authority) network(t *testing.T) *tunnel.Network {
+func (a *authority) network(t testing.TB) *tunnel.Network {
 	t.Helper()
 	n, err := tunnel.NewNetwork(a.file)
 	if err != nil {
@@ -104,7 +106,7 @@ func TestTLS(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t)
 	cert, key := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	ca.issue(t, cert, key, 7)
-	_, address := serve(t, dir, "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	c, address := serve(t, dir, "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
 	if !strings.HasPrefix(address, "https://127.0.0.1:") {
 		t.Fatalf("it is at %s", address)
 	}
@@ -153,6 +155,24 @@ func TestTLS(t *testing.T) {
 	}
 	if n := served(); n != 8 {
 		t.Errorf("after the exchange certificate %d is served", n)
+	}
+	// One that has expired does not take the place of a good one, and neither does
+	// a file that is gone. To ask for the files to be read again changes nothing.
+	ca.until = time.Now().Add(-time.Minute)
+	ca.issue(t, cert, key, 9)
+	if n := served(); n != 8 {
+		t.Errorf("instead of an expired one, certificate %d is served", n)
+	}
+	if err := os.Remove(cert); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Process.Signal(syscall.SIGHUP)
+	eventually(t, "the hang-up is logged", func() bool { return strings.Contains(c.errs.String(), "Nothing has to be read again") })
+	if n := served(); n != 8 {
+		t.Errorf("without a file, certificate %d is served", n)
+	}
+	if log := c.errs.String(); !strings.Contains(log, "expired on") || !strings.Contains(log, "no such file") {
+		t.Errorf("the log does not say what is wrong with the files:\n%s", log)
 	}
 	if _, text := file(t, ca.client(), address, box, "GET", "a.txt", ""); text != "hello" {
 		t.Errorf("after the exchange: %q", text)

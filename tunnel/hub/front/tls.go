@@ -16,7 +16,8 @@ import (
 // TLS serves the certificate of two PEM files, TLS 1.2 or newer. Each new
 // connection looks at the files, so that a renewed certificate is used without
 // a restart; while they do not fit together, as in the middle of a renewal,
-// the last good one is used. The error names the file.
+// the last good one is used, and so it is instead of one that has expired. The
+// error names the file.
 func TLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.load(c.stamp()); err != nil {
@@ -60,6 +61,13 @@ func (c *certificate) load(s stamp) error {
 		return fmt.Errorf("the certificate cannot be read: %w", err)
 	case err != nil:
 		return fmt.Errorf("the certificate in %s and the key in %s cannot be used together: %w", c.certFile, c.keyFile, err)
+	}
+	if now := time.Now(); now.After(cert.Leaf.NotAfter) {
+		err := fmt.Errorf("the certificate in %s expired on %s", c.certFile, cert.Leaf.NotAfter.Format(time.DateOnly))
+		if c.current != nil && now.Before(c.current.Leaf.NotAfter) {
+			return err
+		}
+		c.log.Warn("Certificate is not good any more, and nobody will connect", "err", err)
 	}
 	c.current = &cert
 	return nil

@@ -84,7 +84,8 @@ func Restore(ctx context.Context, dir, backup string) (aside string, err error) 
 	}
 	key := db + ".secret"
 	defer os.Remove(key)
-	if err := errors.Join(os.WriteFile(key, []byte(secret), 0o600), syncFile(key), syncFile(db)); err != nil {
+	// Root restores for the account that the hub runs as.
+	if err := errors.Join(os.WriteFile(key, []byte(secret), 0o600), likeDir(key, dir), likeDir(db, dir), syncFile(key), syncFile(db)); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
 	if Exists(dir) {
@@ -147,6 +148,9 @@ func adopt(ctx context.Context, db *sql.DB, name string) (string, error) {
 func setAside(dir string) (string, error) {
 	aside, err := os.MkdirTemp(dir, "replaced-"+time.Now().Format("2006-01-02-150405")+"-")
 	if err != nil {
+		return "", err
+	}
+	if err := likeDir(aside, dir); err != nil {
 		return "", err
 	}
 	for _, name := range []string{dbName + "-wal", dbName + "-shm", dbName, secretName} {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package store
 
 import (
@@ -7,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -148,6 +151,74 @@ func TestBackupFails(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Root restores for a hub that runs as an account of its own.
+func TestRestoredByRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // everybody else makes their own files only
+	}
+	dir, ctx := t.TempDir(), t.Context()
+	copied := filepath.Join(t.TempDir(), "b")
+	if err := open(t, dir).Backup(ctx, copied); err != nil {
+		t.Fatal(err)
+	}
+	theirs := t.TempDir()
+	if err := os.Chown(theirs, 65532, 65532); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time something is set aside
+		if _, err := Restore(ctx, theirs, copied); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := filepath.WalkDir(theirs, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err == nil && info.Sys().(*syscall.Stat_t).Uid != 65532 {
+			t.Errorf("%s is not the hub's", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// What is only noted beside does not keep a key from working: on a full disk,
+// or while another program holds the database.
+func TestKeysWorkWhileNothingCanBeWritten(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	s, other := open(t, dir), open(t, dir)
+	k, err := s.AddKey(ctx, OwnerID, "Test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := s.AddMachineToken(ctx, OwnerID, "m1", "PC", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(ctx); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	tx, err := other.db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := s.FindKey(ctx, k.Secret); err != nil {
+		t.Errorf("the key: %v", err)
+	}
+	if _, err := s.FindMachineToken(ctx, token); err != nil {
+		t.Errorf("the computer's token: %v", err)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := s.Ping(short); err == nil {
+		t.Error("data that cannot be written is said to be usable")
 	}
 }
 

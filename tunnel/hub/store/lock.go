@@ -37,5 +37,9 @@ func Lock(dir string) (release func(), err error) {
 	case !held:
 		return nil, ErrRunning
 	}
+	if err := likeDir(l.Path(), dir); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("lock hub data: %w", err)
+	}
 	return func() { _ = l.Close() }, nil
 }

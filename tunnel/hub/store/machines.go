@@ -171,7 +171,7 @@ func (s *Store) Disconnected(ctx context.Context, id string, epoch int64) error 
 // ResetPresence marks every machine offline. A hub calls it when it starts,
 // before it takes connections.
 func (s *Store) ResetPresence(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE machines SET online = 0`); err != nil {
+	if _, err := s.db.ExecContext(ctx, `UPDATE machines SET online = 0 WHERE online <> 0`); err != nil {
 		return fmt.Errorf("reset presence: %w", err)
 	}
 	return nil

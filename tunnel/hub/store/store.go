@@ -265,8 +265,13 @@ func (s *Store) Secret() []byte { return s.secret }
 
 // SetAddress keeps where clients reach the hub; Address gives it, or "".
 func (s *Store) SetAddress(ctx context.Context, address string) error {
-	_, err := s.db.ExecContext(ctx, `DELETE FROM about; INSERT INTO about (address) VALUES (?)`, address)
-	return err
+	if is, err := s.Address(ctx); err == nil && is == address {
+		return nil
+	}
+	return s.begin(ctx, "keep the hub's address", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM about; INSERT INTO about (address) VALUES (?)`, address)
+		return err
+	})
 }
 
 // Address is where clients reach the hub, or "" when it has never said.
@@ -285,10 +290,10 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Ping tells whether the data can be read.
+// Ping tells whether the data can be read and written.
 func (s *Store) Ping(ctx context.Context) error {
-	var n int
-	return s.db.QueryRowContext(ctx, `SELECT count(*) FROM about`).Scan(&n)
+	_, err := s.db.ExecContext(ctx, `UPDATE about SET address = address`)
+	return err
 }
 
 // Size is how large the database is on the disk, in bytes, with what is to be

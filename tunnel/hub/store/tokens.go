@@ -146,17 +146,21 @@ func (s *Store) FindKey(ctx context.Context, secret string) (Key, error) {
 		return Key{}, ErrNotFound
 	}
 	k.Created, k.LastUsed = fromMS(created), fromMS(used)
-	return k, s.touch(ctx, k.ID, k.LastUsed)
+	s.touch(ctx, k.ID, k.LastUsed)
+	return k, nil
 }
 
-// touch notes the use of a token, once a minute at most: reads stay reads.
-func (s *Store) touch(ctx context.Context, id string, last time.Time) error {
+// touch notes the use of a token, once a minute at most: reads stay reads. When
+// it cannot be noted, on a full disk or beside a long write, the token is as
+// good as it was.
+func (s *Store) touch(ctx context.Context, id string, last time.Time) {
 	now := s.now()
 	if d := now.Sub(last); d >= 0 && d < time.Minute {
-		return nil
+		return
 	}
-	_, err := s.db.ExecContext(ctx, `UPDATE tokens SET last_used = ? WHERE id = ?`, ms(now), id)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, _ = s.db.ExecContext(ctx, `UPDATE tokens SET last_used = ? WHERE id = ?`, ms(now), id)
 }
 
 // passingName marks a token that lives in a machine's memory: no computer is
@@ -304,7 +308,8 @@ func (s *Store) FindMachineToken(ctx context.Context, secret string) (MachineTok
 	if subtle.ConstantTimeCompare(stored, h) != 1 {
 		return MachineToken{}, ErrNotFound
 	}
-	return t, s.touch(ctx, t.ID, fromMS(used))
+	s.touch(ctx, t.ID, fromMS(used))
+	return t, nil
 }
 
 // TokenLive tells whether a token is still good.
