@@ -12,7 +12,7 @@ func (c *cli) backup(ctx context.Context) error {
 	if !store.Exists(c.data) {
 		return c.noData()
 	}
-	s, err := store.Open(ctx, c.data)
+	s, err := store.OpenAsIs(ctx, c.data)
 	if err != nil {
 		return err
 	}

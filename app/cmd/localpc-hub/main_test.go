@@ -176,12 +176,12 @@ func (l *lines) String() string {
 }
 
 // serve starts the program as a process of its own and returns its address.
-func serve(t *testing.T, dir, listen string, more ...string) (*process, string) {
+func serve(t testing.TB, dir, listen string, more ...string) (*process, string) {
 	t.Helper()
 	return start(t, exec.Command(os.Args[0], append([]string{"serve", "--listen", listen, "--data", dir}, more...)...))
 }
 
-func start(t *testing.T, cmd *exec.Cmd) (*process, string) {
+func start(t testing.TB, cmd *exec.Cmd) (*process, string) {
 	t.Helper()
 	c := &process{cmd, &lines{}}
 	c.Env = append(os.Environ(), "LOCALPC_HUB_TEST_RUN=1")

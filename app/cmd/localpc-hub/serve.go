@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"localpc/tunnel/hub"
@@ -103,10 +105,18 @@ func (c *cli) serve(ctx context.Context) error {
 			served <- srv.Serve(l)
 		}
 	}()
-	select {
-	case err := <-served: // it never ends by itself without a reason
-		return errors.Join(err, h.Close())
-	case <-ctx.Done():
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for running := true; running; {
+		select {
+		case err := <-served: // it never ends by itself without a reason
+			return errors.Join(err, h.Close())
+		case <-hangup:
+			log.Info("Nothing has to be read again: changed certificates are used by themselves")
+		case <-ctx.Done():
+			running = false
+		}
 	}
 	log.Info("Stopping", "patience", patience.String())
 	// Nothing new is taken; computers with nothing to do go, to come back to
