@@ -112,14 +112,13 @@ func (c *chats) get(chat string) *binding {
 }
 
 // remember keeps a binding in place of the chat's earlier one. Of too many the
-// one that is longest unused goes, never an active one.
+// one that is longest unused goes, with its session, never an active one.
 func (c *chats) remember(b *binding) {
+	var oldest *binding
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	b.used = time.Now()
 	c.bound[autogpt.SessionKey(b.chat)] = b
-	for len(c.bound) > maxBound {
-		var oldest *binding
+	if len(c.bound) > maxBound {
 		for _, other := range c.bound {
 			if other.ctx == nil && other != b && (oldest == nil || other.used.Before(oldest.used)) {
 				oldest = other
@@ -127,6 +126,23 @@ func (c *chats) remember(b *binding) {
 		}
 		delete(c.bound, autogpt.SessionKey(oldest.chat))
 	}
+	c.mu.Unlock()
+	if oldest != nil {
+		c.endSession(oldest, "The hub has bound many other chats since.")
+	}
+}
+
+// fits makes sure that a session that is a chat's opens in the folder that the
+// chat was bound to, which another one may have replaced.
+func (c *chats) fits(session, fingerprint string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.bound {
+		if b.session == session && b.fingerprint != fingerprint {
+			return wire.Errorf(wire.CodeChanged, "Another folder is in the place of %s, which this chat was bound to. Choose the folder again.", b.root)
+		}
+	}
+	return nil
 }
 
 // bind makes a binding. The session's id is one of ours: a chat that comes
@@ -156,9 +172,10 @@ func (c *chats) check(root, fingerprint string) error {
 // connections of chats: of more, one here has lost its own, and is halted.
 func (c *chats) start(b *binding) {
 	c.mu.Lock()
-	b.used, b.declined = time.Now(), nil
+	b.used = time.Now()
 	var idle *binding
 	if b.ctx == nil {
+		b.declined = nil
 		b.ctx, b.stop = context.WithCancelCause(c.m.ctx)
 		live := 1
 		for _, other := range c.bound {

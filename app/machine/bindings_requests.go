@@ -122,6 +122,9 @@ func (c *chats) open(ctx, runtime context.Context, b *binding) error {
 		case b.declined != nil:
 			defer c.mu.Unlock()
 			return b.declined
+		case err != nil && b.opening != nil && b.opening.waiting >= maxOfSession:
+			defer c.mu.Unlock()
+			return wire.Errorf(wire.CodeOverloaded, "%d requests of this chat wait for the person already; try again in a moment.", maxOfSession)
 		case err != nil:
 			return c.wait(ctx, c.opening(runtime, b), b)
 		case s.ending():

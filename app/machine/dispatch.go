@@ -203,7 +203,11 @@ func (t *task) request(d capabilities.Description) consent.Request {
 		Arrived: t.arrived, Deadline: t.deadline,
 	}
 	if open, opens := t.call.Payload.(*wire.SessionOpen); opens {
-		r.RepeatKey, r.FolderOnly = "open", open.FolderOnly
+		// A program opens a session of another name each time it asks. A chat has
+		// one of its own, and what it was allowed is no other chat's.
+		if r.FolderOnly = open.FolderOnly; !r.FolderOnly {
+			r.RepeatKey = "open"
+		}
 	}
 	return r
 }

@@ -278,7 +278,7 @@ func TestSessionOfAnEndedRequest(t *testing.T) {
 	open := func(ctx context.Context) error {
 		t.Helper()
 		g := granted(t, m, folder)
-		_, err := m.sessions.open(ctx, &wire.SessionOpen{SessionID: "s1", PrincipalID: "k1"}, g)
+		_, err := m.sessions.open(ctx, &wire.SessionOpen{SessionID: "s1", PrincipalID: "k1"}, "", g)
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

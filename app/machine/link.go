@@ -72,7 +72,7 @@ func (l *link) begin(hub string) {
 		if hub == "" {
 			return
 		}
-		v.id = hub
+		v.id = idOf(hub, l.m.o.Settings.Get())
 		v.hub = snapshot.Hub{Paired: true, Kind: "own", Name: hub, Address: hub}
 		switch hub {
 		case settings.HubThis:

@@ -42,6 +42,17 @@ func onWSL() bool {
 	return err == nil && strings.Contains(strings.ToLower(string(v)), "microsoft")
 }
 
+// idOf is what a hub is called in rules and the record. AutoGPT's platform may
+// be set to be elsewhere: what one was allowed holds for no other, nor for
+// another client there.
+func idOf(hub string, s settings.Settings) string {
+	a, usual := s.AutoGPT.Fill(), settings.DefaultAutoGPT
+	if hub != settings.HubAutoGPT || a.Web == usual.Web && a.API == usual.API && a.WS == usual.WS && a.ClientID == usual.ClientID {
+		return hub
+	}
+	return strings.Join([]string{hub, a.Web, a.API, a.WS, a.ClientID}, " ")
+}
+
 // addressOf is where a hub is, as a person knows it, and as its tunnel dials it.
 func addressOf(hub string, s settings.Settings) (shown, dialled string) {
 	if hub == settings.HubAutoGPT {

@@ -154,6 +154,15 @@ func (ss *sessions) Describe(_ context.Context, c capabilities.Call) (capabiliti
 		case real != p.Folder:
 			return capabilities.Description{}, leadsElsewhere(p.Folder)
 		}
+		// Nor opened in another folder that has taken its place meanwhile.
+		id, err := capabilities.FolderID(p.Folder)
+		if err != nil {
+			return capabilities.Description{}, folderError(p.Folder, err)
+		}
+		d.Fingerprint = fingerprintOf(p.Folder, id)
+		if err := ss.m.chats.fits(p.SessionID, d.Fingerprint); err != nil {
+			return capabilities.Description{}, err
+		}
 	}
 	// Ids and clocks do not decide what is opened.
 	d.Payload = []any{p.Folder, p.FolderOnly, p.Env, p.TTLSeconds}
@@ -199,10 +208,10 @@ func (ss *sessions) Run(ctx context.Context, c capabilities.Call, g consent.Gran
 		}
 		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "closed"}, nil
 	}
-	return ss.open(ctx, c.Payload.(*wire.SessionOpen), g)
+	return ss.open(ctx, c.Payload.(*wire.SessionOpen), d.Fingerprint, g)
 }
 
-func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, g consent.Grant) (_ capabilities.Result, err error) {
+func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, fingerprint string, g consent.Grant) (_ capabilities.Result, err error) {
 	choice := g.Choice()
 	if p.FolderOnly && choice.Folder != p.Folder {
 		return capabilities.Result{}, wire.Errorf(wire.CodeDenied, "Only the folder %s was asked for, and another one was allowed.", p.Folder)
@@ -213,7 +222,7 @@ func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, g consent.Gra
 	}
 	id, err := capabilities.FolderID(folder)
 	switch {
-	case errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, syscall.ENOTDIR), err == nil && p.FolderOnly && fingerprintOf(folder, id) != fingerprint:
 		return capabilities.Result{}, wire.Wrap(err, wire.CodeChanged, "The folder %s was replaced at this moment, so no session was opened there.", folder)
 	case err != nil:
 		return capabilities.Result{}, folderError(folder, err)
