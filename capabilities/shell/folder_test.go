@@ -10,6 +10,7 @@ import (
 	"localpc/capabilities/capabilitytest"
 	"localpc/capabilities/shell"
 	"localpc/consent"
+	"localpc/tunnel/wire"
 )
 
 func TestLookOnlyMountsReadOnly(t *testing.T) {
@@ -204,5 +205,53 @@ func TestTheFoldersOwnNameWorksInside(t *testing.T) {
 	ses = capabilitytest.NewSessionIn(t, base, consent.ModeWork)
 	if got := sh(t, s, ses, contained, "touch "+ses.Folder+"/x; ls /home/user; ls -A "+base); got != "x\nfolder\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A working directory that has to be in the folder is, whatever links say.
+func TestCwdInside(t *testing.T) {
+	s := newShell(t)
+	ses := capabilitytest.NewSession(t, consent.ModeWork)
+	for _, d := range []string{"dir/sub", "-odd"} {
+		if err := os.MkdirAll(filepath.Join(ses.Folder, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"in": "dir/sub", "back": "../" + filepath.Base(ses.Folder) + "/dir", "abs": filepath.Join(ses.Folder, "dir"), "home": "/home/user/dir",
+		"two": "in/..", "out": "/etc", "up": "..", "far": "in/../../..", "none": "/no/such", "dir/deep": "../../..", "round": "round"} {
+		if err := os.Symlink(target, filepath.Join(ses.Folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(cwd string, choice consent.Choice) (ran, error) {
+		p := bash(ses, "pwd -P")
+		p.Cwd, p.CwdInside = cwd, true
+		res, out, err := capabilitytest.DoWith(t.Context(), t, s, capabilitytest.NewCall(t, ses, wire.TypeProcessStart, p), choice)
+		if err != nil {
+			return ran{}, err
+		}
+		return ran{out: string(out.Contents("stdout")), res: res}, nil
+	}
+	for cwd, want := range map[string]string{"": "", ".": "", "dir": "/dir", "in": "/dir/sub", "two": "/dir", "in/../dir": "/dir", "-odd": "/-odd", ses.Folder: "", "~/in": "/dir/sub", "/home/user/dir": "/dir"} {
+		for base, choice := range map[string]consent.Choice{"/home/user": contained, ses.Folder: full} {
+			if r, err := run(cwd, choice); err != nil || strings.TrimSpace(r.out) != base+want {
+				t.Errorf("%q: %q, %v", cwd, r.out, err)
+			}
+		}
+	}
+	for _, cwd := range []string{"back", "abs"} { // out and back in
+		if r, err := run(cwd, full); err != nil || strings.TrimSpace(r.out) != ses.Folder+"/dir" {
+			t.Errorf("%q: %q, %v", cwd, r.out, err)
+		}
+	}
+	if r, err := run("home", contained); err != nil || strings.TrimSpace(r.out) != "/home/user/dir" {
+		t.Errorf("a link of the container: %q, %v", r.out, err)
+	}
+	for _, cwd := range []string{"out", "up", "far", "none", "dir/deep", "round", "out/x", "none/x", "..", "/etc", "/tmp", "/", ses.Folder + "x", ses.Folder + "/../x", "~/..", "dir/../.."} {
+		for _, choice := range []consent.Choice{contained, full} {
+			if r, err := run(cwd, choice); wire.CodeOf(err) != wire.CodePathOutside {
+				t.Errorf("%q: %q, %v", cwd, r.out, err)
+			}
+		}
 	}
 }

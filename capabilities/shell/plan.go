@@ -55,7 +55,7 @@ func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.Pr
 	if pl.folder, err = folderID(sess); err != nil {
 		return nil, err
 	}
-	if err := pl.place(p.Cwd); err != nil {
+	if err := pl.place(p.Cwd, p.CwdInside); err != nil {
 		return nil, err
 	}
 	if pl.noContain, err = s.probe(ctx); err != nil {
@@ -114,8 +114,9 @@ func quote(s string) string {
 }
 
 // place finds the working directory. /home/user and ~ are the session's
-// folder; other absolute names are what they are where the command runs.
-func (pl *plan) place(cwd string) error {
+// folder; other absolute names are what they are where the command runs. With
+// inFolder it is in the folder, or refused.
+func (pl *plan) place(cwd string, inFolder bool) error {
 	folder := pl.session.Folder
 	rel, ours := "", false
 	switch {
@@ -130,14 +131,16 @@ func (pl *plan) place(cwd string) error {
 	case !path.IsAbs(cwd):
 		rel, ours = cwd, true
 	}
-	if !ours {
+	if ours {
+		pl.real, pl.within = filepath.Join(folder, rel), path.Join(inside, rel)
+	} else {
 		pl.real = filepath.Clean(cwd)
 		pl.within = pl.real
-		return nil
 	}
-	pl.real = filepath.Join(folder, rel)
-	pl.within = path.Join(inside, rel)
-	if !under(pl.real, folder) {
+	if inFolder && (!ours || !staysIn(folder, strings.TrimPrefix(pl.real, folder)) || !under(pl.real, folder)) {
+		return wire.Errorf(wire.CodePathOutside, "The working directory %s leads outside the session's folder, and this session may work only inside it.", consent.Visible(cwd, false))
+	}
+	if !ours || !under(pl.real, folder) {
 		return nil
 	}
 	// Only what is surely in the folder is looked at: whether something is
@@ -158,6 +161,53 @@ func (pl *plan) place(cwd string) error {
 		}
 	}
 	return nil
+}
+
+// staysIn tells whether rel, below folder, stays there through all the links
+// that are on its way. Only links in the folder are read: whether something is
+// there outside of it is not told. What is no link is left to the start.
+func staysIn(folder, rel string) bool {
+	var done []string
+	todo := strings.Split(rel, "/")
+	for links := 0; len(todo) > 0; {
+		c := todo[0]
+		todo = todo[1:]
+		switch c {
+		case "", ".":
+			continue
+		case "..":
+			if len(done) > 0 {
+				done = done[:len(done)-1]
+				continue
+			}
+			// Above the folder, from where the rest may come back in.
+			above := path.Dir(folder) + "/" + strings.Join(todo, "/")
+			if !under(above, folder) {
+				return false
+			}
+			todo = strings.Split(strings.TrimPrefix(above, folder), "/")
+			continue
+		}
+		target, err := os.Readlink(filepath.Join(folder, filepath.Join(done...), c))
+		if err != nil {
+			done = append(done, c)
+			continue
+		}
+		if links++; links > 40 { // as in Linux
+			return false
+		}
+		switch {
+		case !path.IsAbs(target):
+		case under(target, folder):
+			target, done = strings.TrimPrefix(target, folder), nil
+		case under(target, inside):
+			target, done = strings.TrimPrefix(target, inside), nil
+		default:
+			return false
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	return true
 }
 
 func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }

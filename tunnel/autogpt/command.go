@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"localpc/tunnel/wire"
 	msg "localpc/tunnel/wire/autogpt"
@@ -32,6 +33,7 @@ func newCommand(at place, p *msg.Execute, limit time.Duration, budget int) (*com
 		if c.start.Cwd, err = at.cwd(*p.Cwd); err != nil {
 			return nil, err
 		}
+		c.start.CwdInside = true
 	}
 	argv := p.Argv
 	if p.Command != nil {
@@ -126,9 +128,22 @@ func mark(out, errs []byte, budget int) ([]byte, []byte) {
 	note := msg.TruncationMark[:min(len(msg.TruncationMark), budget)]
 	over := max(0, len(out)+len(errs)+len(note)-budget)
 	off := min(over, len(out))
-	out, over = out[:len(out)-off], over-off
-	errs = errs[:len(errs)-over]
+	out, over = whole(out[:len(out)-off]), over-off
+	errs = whole(errs[:len(errs)-over])
 	return out, append(bytes.Clone(errs), note...)
+}
+
+// whole is b without a character at its end of which a part is missing.
+func whole(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return b[:len(b)-n]
+			}
+			break
+		}
+	}
+	return b
 }
 
 // text is UTF-8, with U+FFFD for each byte that is none.

@@ -115,7 +115,7 @@ func TestExecuteIsTranslated(t *testing.T) {
 	if f.into(t, &r); r.Stdout != "a\ufffd\ufffdc\n" || r.Stderr != "b" || r.ExitCode != 3 || r.TimedOut || r.Truncated {
 		t.Errorf("%+v", r)
 	}
-	want := &wire.ProcessStart{SessionID: chat, Cmd: "sh", Args: []string{"-c", "echo \"a b\""}, Cwd: "sub", TimeoutMS: 5000,
+	want := &wire.ProcessStart{SessionID: chat, Cmd: "sh", Args: []string{"-c", "echo \"a b\""}, Cwd: "sub", CwdInside: true, TimeoutMS: 5000,
 		Env: map[string]string{"A": "b", "PYTHONIOENCODING": "utf-8"}}
 	if got := s.last(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("asked %+v", got)

@@ -204,6 +204,9 @@ type ProcessStart struct {
 	Args      []string          `json:"args,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	Cwd       string            `json:"cwd,omitempty"` // "" is the session's folder
+	// CwdInside refuses a working directory outside of the session's folder
+	// (PATH_OUTSIDE_ALLOWED_ROOT), one that links lead out to as well.
+	CwdInside bool `json:"cwd_inside,omitempty"`
 	// TimeoutMS ends the whole process tree; it counts from the start. 0 is none.
 	TimeoutMS int `json:"timeout_ms,omitempty"`
 	WaitMS    int `json:"wait_ms"`
