@@ -136,6 +136,38 @@ type Client struct {
 	mu       sync.Mutex
 	runtimes map[string]*runtime // by chat; guarded by mu
 	busy     int                 // requests of all connections not yet answered; guarded by mu
+	held     int                 // bytes of large requests in memory; guarded by mu
+}
+
+// Of large requests, and of what they bring to be written, maxHeld bytes are
+// kept in memory for all connections together: a card may take minutes.
+const (
+	maxHeld = 128 << 20
+	large   = 64 << 10
+)
+
+// hold counts the bytes of a request in; false when there are too many. release
+// counts them out, once however often it is called.
+func (c *Client) hold(n int) (release func(), ok bool) {
+	if n < large {
+		return func() {}, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held+n > maxHeld {
+		return nil, false
+	}
+	c.held += n
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		c.held -= n
+		c.mu.Unlock()
+	}), true
+}
+
+func (s *socket) tooMuch() error {
+	return &msg.Detailed{Code: msg.CodeOverloaded, Details: map[string]any{"max_concurrent": s.max},
+		Message: "Too much that was sent waits on this computer already; try again in a moment."}
 }
 
 // New checks o and makes a Client.
@@ -206,6 +238,7 @@ type channel struct {
 	control bool
 	session string // data: the chat
 	root    string // data: its folder
+	bound   string // data: tells its bindings apart
 	// ending: it will not come back.
 	ending atomic.Bool
 }

@@ -51,7 +51,7 @@ func (s *socket) control(ctx context.Context, m msg.Message) (msg.Type, wire.Pay
 		// Ending something is never asked, and never waits.
 		return s.detach(ctx, m.Payload.(*msg.Detach).SessionID)
 	}
-	t := s.c.book.join("", m)
+	t := s.c.book.join(s.ch, m)
 	if t == nil {
 		t = newTask()
 		s.run(t, func() (msg.Type, wire.Payload, error) { return s.bind(ctx, m) })

@@ -28,8 +28,9 @@ type job interface {
 	reply(p wire.Payload) (msg.Type, wire.Payload, error)
 }
 
-// uploader is a job that brings a body along.
-type uploader interface{ body() []byte }
+// uploader is a job that brings a body along. It gives it away, with what is to
+// be called once it has been read.
+type uploader interface{ body() ([]byte, func()) }
 
 // data answers a request of a chat, or says in time that the person is still
 // being asked, or that it still runs.
@@ -38,7 +39,7 @@ func (s *socket) data(ctx context.Context, m msg.Message) (msg.Type, wire.Payloa
 	if !slices.Contains(s.granted, need) {
 		return "", nil, s.notGranted(need)
 	}
-	t := s.c.book.join(s.ch.session, m)
+	t := s.c.book.join(s.ch, m)
 	if t == nil {
 		j, err := s.translate(m)
 		if err != nil {
@@ -64,7 +65,17 @@ func (s *socket) translate(m msg.Message) (job, error) {
 	case *msg.FileRead:
 		return newRead(at, p, s.fileSize)
 	case *msg.FileWrite:
-		return newWrite(at, p, s.fileSize)
+		free, ok := s.c.hold(len(p.Content))
+		if !ok {
+			return nil, s.tooMuch()
+		}
+		j, err := newWrite(at, p, s.fileSize)
+		if err != nil {
+			free()
+			return nil, err
+		}
+		j.free = free
+		return j, nil
 	case *msg.FileStat:
 		return &statJob{place: at, p: p}, nil
 	case *msg.FileList:
@@ -106,8 +117,9 @@ func (s *socket) await(ctx context.Context, t *task, m msg.Message, permission s
 			return "", nil, context.Cause(ctx)
 		case <-late.C:
 		case <-later.C:
-			hint = "It was allowed, and runs. Send the same request again for its result; it does not run a second time."
-			begun = true
+			if begun = t.runs(); begun {
+				hint = "It was allowed, and runs. Send the same request again for its result; it does not run a second time."
+			}
 		}
 		if !t.leave(!begun) {
 			continue
@@ -115,13 +127,18 @@ func (s *socket) await(ctx context.Context, t *task, m msg.Message, permission s
 		if !begun {
 			t.yield() // a card needs no place
 		}
-		s.c.book.add(s.ch.session, m, t)
+		s.c.book.add(s.ch, m, t)
 		return "", nil, &msg.Detailed{Code: msg.CodePending, Message: hint, Details: map[string]any{"permission": permission, "hint": hint}}
 	}
 }
 
 // handle has the handler do a job, when it is its turn.
 func (s *socket) handle(ctx context.Context, t *task, j job) (msg.Type, wire.Payload, error) {
+	x := &exchange{task: t, job: j, free: func() {}}
+	if u, ok := j.(uploader); ok {
+		x.rest, x.free = u.body()
+		defer x.free()
+	}
 	kind, p := j.request()
 	if err := p.Validate(); err != nil {
 		return "", nil, unfit(p, err)
@@ -131,10 +148,6 @@ func (s *socket) handle(ctx context.Context, t *task, j job) (msg.Type, wire.Pay
 	}
 	t.holds(s.done)
 	defer t.yield()
-	x := &exchange{task: t, job: j}
-	if u, ok := j.(uploader); ok {
-		x.rest = u.body()
-	}
 	_, last, err := s.c.o.Handler(ctx, wire.Message{Type: kind, ID: uuid.NewString(), Payload: p}, x)
 	if l, ok := j.(*listJob); ok && l.more && errors.Is(err, errEnough) {
 		err = nil
@@ -179,6 +192,7 @@ type exchange struct {
 	task *task
 	job  job
 	rest []byte
+	free func() // the body is needed no more
 	last bool
 }
 
@@ -202,7 +216,10 @@ func (x *exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
 	}
 	n := min(len(x.rest), wire.MaxChunk)
 	c := wire.FileChunk{Data: x.rest[:n], Last: n == len(x.rest)}
-	x.rest, x.last = x.rest[n:], c.Last
+	if x.rest, x.last = x.rest[n:], c.Last; x.last {
+		x.rest = nil
+		x.free()
+	}
 	return c, nil
 }
 

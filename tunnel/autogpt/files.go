@@ -84,12 +84,14 @@ func (j *readJob) reply(wire.Payload) (msg.Type, wire.Payload, error) {
 type writeJob struct {
 	ack
 	place
-	p    *msg.FileWrite
-	data []byte
+	path    string
+	parents bool
+	data    []byte
+	free    func()
 }
 
 func newWrite(at place, p *msg.FileWrite, fileSize int64) (*writeJob, error) {
-	j := &writeJob{place: at, p: p, data: []byte(p.Content)}
+	j := &writeJob{place: at, path: p.Path, parents: p.CreateParents, data: []byte(p.Content), free: func() {}}
 	if p.Encoding == msg.Base64 {
 		var err error
 		if j.data, err = base64.StdEncoding.DecodeString(p.Content); err != nil || strings.ContainsAny(p.Content, "\r\n") {
@@ -102,10 +104,14 @@ func newWrite(at place, p *msg.FileWrite, fileSize int64) (*writeJob, error) {
 	return j, nil
 }
 
-func (j *writeJob) body() []byte { return j.data }
+func (j *writeJob) body() ([]byte, func()) {
+	data := j.data
+	j.data = nil
+	return data, j.free
+}
 
 func (j *writeJob) request() (wire.Type, wire.Payload) {
-	return wire.TypeFileWrite, &wire.FileWrite{SessionID: j.session, Path: j.to(j.p.Path), NoParents: !j.p.CreateParents}
+	return wire.TypeFileWrite, &wire.FileWrite{SessionID: j.session, Path: j.to(j.path), NoParents: !j.parents}
 }
 
 // statJob is FILE_STAT.

@@ -98,7 +98,7 @@ func (c *Client) start(ctx context.Context, b msg.Binding) error {
 	// The connection of a chat outlives the request that started it, and ends
 	// with Run.
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	ch := &channel{session: b.SessionID, root: b.AllowedRoot}
+	ch := &channel{session: b.SessionID, root: b.AllowedRoot, bound: fmt.Sprintf("%s %d", b.Fingerprint, b.Revision)}
 	r := &runtime{binding: b, ch: ch, cancel: cancel, done: make(chan struct{})}
 	c.runtimes[b.SessionID] = r
 	c.wg.Add(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -218,11 +219,11 @@ func (s *socket) read(ctx context.Context) error {
 		_, r, err := s.conn.NextReader()
 		var data []byte
 		if err == nil {
-			data, err = wire.ReadFrame(r, msg.MaxFrame)
+			data, err = wire.ReadFrame(lively{r, s}, msg.MaxFrame)
 		}
-		var large *wire.FrameError
-		if errors.As(err, &large) {
-			s.c.o.Log.Warn("Frame dropped", "reason", large.Reason)
+		var tooLong *wire.FrameError
+		if errors.As(err, &tooLong) {
+			s.c.o.Log.Warn("Frame dropped", "reason", tooLong.Reason)
 			continue
 		}
 		if err != nil {
@@ -259,9 +260,24 @@ func (s *socket) read(ctx context.Context) error {
 				s.send(msg.Message{Type: msg.TypePong, ID: m.ID, Payload: &msg.Empty{}})
 				continue
 			}
-			s.take(ctx, m)
+			s.take(ctx, m, len(data))
 		}
 	}
+}
+
+// lively counts every piece of a long frame as a sign of life: over a slow line
+// it takes longer than silence may last.
+type lively struct {
+	r io.Reader
+	s *socket
+}
+
+func (l lively) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		_ = l.s.alive("")
+	}
+	return n, err
 }
 
 // safe leaves out of a name what a hub would refuse it for.
@@ -325,14 +341,20 @@ func overloaded(max int) error {
 		Message: fmt.Sprintf("This computer already works on %d requests; try again in a moment.", max)}
 }
 
-// take admits a request and starts what answers it.
-func (s *socket) take(ctx context.Context, m msg.Message) {
+// take admits a request of that many bytes and starts what answers it.
+func (s *socket) take(ctx context.Context, m msg.Message, size int) {
 	if !s.admit(m.ID) {
+		return
+	}
+	release, ok := s.c.hold(size)
+	if !ok {
+		s.reply(m.ID, "", nil, s.tooMuch())
 		return
 	}
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()
+		defer release()
 		t, p, err := s.answer(ctx, m)
 		s.reply(m.ID, t, p, err)
 	}()

@@ -43,6 +43,13 @@ func (k *task) begin() bool {
 	return k.begun
 }
 
+// runs tells whether it was granted.
+func (k *task) runs() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.begun
+}
+
 // holds notes how to give the task's place back.
 func (k *task) holds(free func()) {
 	k.mu.Lock()
@@ -114,15 +121,17 @@ func (k *task) size() int {
 	return 256
 }
 
-// key tells identical requests.
+// key tells identical requests. What a chat asked in one folder is something
+// else in another, or when it was bound anew.
 type key struct {
 	session string // "" on the control connection
+	bound   string
 	sum     [sha256.Size]byte
 }
 
-func keyOf(session string, m msg.Message) key {
+func keyOf(ch *channel, m msg.Message) key {
 	body, _ := json.Marshal(m.Payload) // decoded from JSON, it can be written
-	return key{session, sha256.Sum256(append([]byte(m.Type+"\x00"), body...))}
+	return key{ch.session, ch.bound, sha256.Sum256(append([]byte(m.Type+"\x00"), body...))}
 }
 
 // Results that wait for their repeat are bounded together.
@@ -151,13 +160,13 @@ func newBook(keep time.Duration) *book { return &book{keep: keep} }
 
 // join finds the task that a repeat belongs to, and counts it among those that
 // wait; a result is given once. nil: the request is a new one.
-func (b *book) join(session string, m msg.Message) *task {
+func (b *book) join(ch *channel, m msg.Message) *task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tidy(); len(b.pages) == 0 {
 		return nil
 	}
-	k := keyOf(session, m)
+	k := keyOf(ch, m)
 	for i, p := range b.pages {
 		if p.key != k {
 			continue
@@ -174,8 +183,8 @@ func (b *book) join(session string, m msg.Message) *task {
 }
 
 // add notes a task that was answered with PERMISSION_PENDING.
-func (b *book) add(session string, m msg.Message, t *task) {
-	k := keyOf(session, m)
+func (b *book) add(ch *channel, m msg.Message, t *task) {
+	k := keyOf(ch, m)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.pages {

@@ -260,12 +260,12 @@ func TestKeptResults(t *testing.T) {
 		if !k.leave(false) {
 			t.Fatal("it waits on")
 		}
-		b.add(chat, m, k)
+		b.add(&channel{session: chat}, m, k)
 		if b.kept() != 1 {
 			t.Fatal("not kept")
 		}
 		time.Sleep(30 * time.Millisecond)
-		if b.join(chat, m) != nil || b.kept() != 0 {
+		if b.join(&channel{session: chat}, m) != nil || b.kept() != 0 {
 			t.Error("kept for too long")
 		}
 	})
@@ -277,15 +277,15 @@ func TestKeptResults(t *testing.T) {
 			k.p = &msg.FileContents{Content: string(make([]byte, 1<<20))}
 			close(k.done)
 			k.leave(false)
-			b.add(chat, msg.Message{Type: msg.TypeFileRead, Payload: &msg.FileRead{Offset: int64(i)}}, k)
+			b.add(&channel{session: chat}, msg.Message{Type: msg.TypeFileRead, Payload: &msg.FileRead{Offset: int64(i)}}, k)
 		}
 		if b.kept() != maxKept {
 			t.Errorf("%d kept", b.kept())
 		}
-		if b.join(chat, msg.Message{Type: msg.TypeFileRead, Payload: &msg.FileRead{Offset: 3*maxKept - 1}}) == nil {
+		if b.join(&channel{session: chat}, msg.Message{Type: msg.TypeFileRead, Payload: &msg.FileRead{Offset: 3*maxKept - 1}}) == nil {
 			t.Error("the newest was dropped")
 		}
-		if b.join("other", msg.Message{Type: msg.TypeFileRead, Payload: &msg.FileRead{Offset: 3*maxKept - 2}}) != nil {
+		if b.join(&channel{session: "other"}, msg.Message{Type: msg.TypeFileRead, Payload: &msg.FileRead{Offset: 3*maxKept - 2}}) != nil {
 			t.Error("another chat got the result")
 		}
 	})

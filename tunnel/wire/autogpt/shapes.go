@@ -16,6 +16,28 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 	return marshal([]T(l))
 }
 
+// UnmarshalJSON refuses null as a member; encoding/json would make it "" or {}.
+func (l *List[T]) UnmarshalJSON(raw []byte) error {
+	if isNull(raw) {
+		return nil
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return shapeError("an array is needed")
+	}
+	out := make(List[T], len(all))
+	for i, one := range all {
+		if isNull(one) {
+			return shapeError("an array must not hold null")
+		}
+		if err := json.Unmarshal(one, &out[i]); err != nil {
+			return err
+		}
+	}
+	*l = out
+	return nil
+}
+
 // Map is an object that is written as {} when it is empty, never as null.
 type Map map[string]string
 
