@@ -19,7 +19,12 @@ import (
 	"localpc/tunnel/wire/ws"
 )
 
-const writeTimeout = 30 * time.Second
+const (
+	writeTimeout = 30 * time.Second
+	// hearEvery bounds how often STATUS has the hub look at its books: a machine
+	// may send it as fast as it likes.
+	hearEvery = 5 * time.Second
+)
 
 // conn is one connection: a machine's control connection, or the data
 // connection of one chat. Its reader is the goroutine of the HTTP request that
@@ -50,6 +55,7 @@ type conn struct {
 	settled chan struct{}
 	since   time.Time // guarded by f.mu
 	began   time.Time // when the connection was accepted
+	told    time.Time // when the hub last heard of STATUS; the reader's
 }
 
 func newConn(f *Face, c *websocket.Conn, a store.Access, session string) *conn {
@@ -141,7 +147,8 @@ func (c *conn) take(data []byte) error {
 		return c.breach(msg.RuleType, "a second HELLO")
 	case *msg.Status:
 		c.status(p, data)
-		if c.control() {
+		if now := time.Now(); c.control() && now.Sub(c.told) >= hearEvery {
+			c.told = now
 			c.f.o.Hub.Heard(c.f.ctx, c.info)
 		}
 		return nil

@@ -42,8 +42,8 @@ type Hub interface {
 	// answered; Left, exactly once, that it has ended, unless Joined failed.
 	Joined(ctx context.Context, m *Machine) error
 	Left(m *Machine)
-	// Heard is told of each STATUS on a control connection, and once when it
-	// has been answered.
+	// Heard is told of STATUS on a control connection, every few seconds at the
+	// most, and once when the connection has been answered.
 	Heard(ctx context.Context, m *Machine)
 }
 

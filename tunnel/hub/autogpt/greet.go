@@ -104,12 +104,16 @@ func (c *conn) serve(hello msg.Message) error {
 		return err
 	}
 	defer c.leave()
+	// Together: those of a machine that hung take their time, and this one waits
+	// for HELLO_ACK.
+	var ending sync.WaitGroup
 	if old != nil {
-		old.end(msg.CloseReplaced, "a newer connection took over", msg.ReasonAnother)
+		ending.Go(func() { old.end(msg.CloseReplaced, "a newer connection took over", msg.ReasonAnother) })
 	}
 	for _, o := range stale {
-		o.end(websocket.CloseNormalClosure, "the control connection is new", "")
+		ending.Go(func() { o.end(websocket.CloseNormalClosure, "the control connection is new", "") })
 	}
+	ending.Wait()
 	err = c.acknowledge(hello)
 	<-c.writing
 	if err != nil {
