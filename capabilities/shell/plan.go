@@ -29,6 +29,7 @@ type plan struct {
 	real   string // working directory on this computer
 	within string // the same in a container
 	limit  time.Duration
+	grace  time.Duration // from asking the tree to end at its limit, to ending it
 
 	session     *capabilities.Session
 	scripts     []script
@@ -47,7 +48,7 @@ type payload struct {
 }
 
 func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.ProcessStart) (*plan, error) {
-	pl := &plan{session: sess, env: map[string]string{}, limit: time.Duration(p.TimeoutMS) * time.Millisecond}
+	pl := &plan{session: sess, env: map[string]string{}, limit: time.Duration(p.TimeoutMS) * time.Millisecond, grace: time.Duration(p.GraceMS) * time.Millisecond}
 	maps.Copy(pl.env, sess.Env)
 	maps.Copy(pl.env, p.Env)
 	pl.argv, pl.exact = command(p)

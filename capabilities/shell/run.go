@@ -57,7 +57,7 @@ func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *w
 
 // launch starts the command where the person chose.
 func (s *Shell) launch(ctx context.Context, pl *plan, contained bool) (*process, error) {
-	l := launch{spec: spawn.Spec{LimitMS: pl.limit.Milliseconds()}}
+	l := launch{spec: spawn.Spec{LimitMS: pl.limit.Milliseconds(), GraceMS: pl.grace.Milliseconds()}}
 	for _, a := range pl.argv {
 		l.spec.Argv = append(l.spec.Argv, []byte(a))
 	}

@@ -124,6 +124,39 @@ func TestExitIsToldAtOnceWhenNobodyHoldsTheOutput(t *testing.T) {
 	}
 }
 
+// With a grace, what is at its limit is asked first, and has that long.
+func TestTimeLimitAsksFirst(t *testing.T) {
+	for name, choice := range modes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t)
+			ses := capabilitytest.NewSession(t, consent.ModeWork)
+			n := uniqueSleep()
+			for text, want := range map[string]struct {
+				out, signal string
+				code        int
+				least, most time.Duration
+			}{
+				"trap 'echo bye; exit 7' TERM; sleep " + n + " & wait": {"bye\n", "", 7, 300 * time.Millisecond, 5 * time.Second},
+				"sleep " + n + "; true":                                {"", "terminated", -1, 300 * time.Millisecond, 5 * time.Second},
+				"trap '' TERM; sleep " + n + "; true":                  {"", "killed", -1, 1200 * time.Millisecond, 5 * time.Second},
+				// Its child does not obey.
+				"(trap '' TERM; sleep " + n + "; true) & exec sleep " + n: {"", "terminated", -1, 1200 * time.Millisecond, 5 * time.Second},
+			} {
+				p := bash(ses, text)
+				p.TimeoutMS, p.GraceMS = 300, 1000
+				r := do(t, s, ses, choice, p)
+				if !r.exit.TimedOut || r.exit.ExitCode != want.code || r.exit.Signal != want.signal || r.out != want.out || r.exit.Running != 0 || r.took < want.least || r.took > want.most {
+					t.Errorf("%s: %+v, %q after %v", text, r.exit, r.out, r.took)
+				}
+				if got := sleeping(n); got != 0 {
+					t.Errorf("%s: %d still run", text, got)
+				}
+			}
+		})
+	}
+}
+
 // golang/go#23019, tuios#141: a time limit ends everything, whatever the shell.
 func TestTimeLimitEndsTheTree(t *testing.T) {
 	for name, choice := range modes {

@@ -23,6 +23,9 @@ type command struct {
 	cut            bool
 }
 
+// grace is what a command has at its limit to end by itself.
+const grace = 2 * time.Second
+
 func newCommand(at place, p *msg.Execute, limit time.Duration, budget int) (*command, error) {
 	if (p.Command != nil) == (len(p.Argv) > 0) {
 		return nil, wire.Errorf(msg.CodeInternal, "Exactly one of command and argv is needed.")
@@ -50,7 +53,7 @@ func newCommand(at place, p *msg.Execute, limit time.Duration, budget int) (*com
 	if p.Timeout != nil && *p.Timeout < int64(limit/time.Second)+1 {
 		limit = min(limit, time.Duration(*p.Timeout)*time.Second)
 	}
-	c.start.TimeoutMS = int(limit.Milliseconds())
+	c.start.TimeoutMS, c.start.GraceMS = int(limit.Milliseconds()), int(grace.Milliseconds())
 	return c, nil
 }
 

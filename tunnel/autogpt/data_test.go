@@ -115,13 +115,13 @@ func TestExecuteIsTranslated(t *testing.T) {
 	if f.into(t, &r); r.Stdout != "a\ufffd\ufffdc\n" || r.Stderr != "b" || r.ExitCode != 3 || r.TimedOut || r.Truncated {
 		t.Errorf("%+v", r)
 	}
-	want := &wire.ProcessStart{SessionID: chat, Cmd: "sh", Args: []string{"-c", "echo \"a b\""}, Cwd: "sub", CwdInside: true, TimeoutMS: 5000,
+	want := &wire.ProcessStart{SessionID: chat, Cmd: "sh", Args: []string{"-c", "echo \"a b\""}, Cwd: "sub", CwdInside: true, TimeoutMS: 5000, GraceMS: 2000,
 		Env: map[string]string{"A": "b", "PYTHONIOENCODING": "utf-8"}}
 	if got := s.last(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("asked %+v", got)
 	}
 	p.call("EXECUTE_COMMAND", object{"argv": []string{"ls", "-l"}, "timeout_seconds": 600, "env": object{"PYTHONIOENCODING": "latin-1"}})
-	want = &wire.ProcessStart{SessionID: chat, Cmd: "ls", Args: []string{"-l"}, TimeoutMS: 23000, Env: map[string]string{"PYTHONIOENCODING": "utf-8"}}
+	want = &wire.ProcessStart{SessionID: chat, Cmd: "ls", Args: []string{"-l"}, TimeoutMS: 23000, GraceMS: 2000, Env: map[string]string{"PYTHONIOENCODING": "utf-8"}}
 	if got := s.last(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("asked %+v", got)
 	}

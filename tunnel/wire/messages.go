@@ -209,7 +209,10 @@ type ProcessStart struct {
 	CwdInside bool `json:"cwd_inside,omitempty"`
 	// TimeoutMS ends the whole process tree; it counts from the start. 0 is none.
 	TimeoutMS int `json:"timeout_ms,omitempty"`
-	WaitMS    int `json:"wait_ms"`
+	// GraceMS is how long the tree has to end by itself at its limit, from
+	// SIGTERM to SIGKILL; 0 is SIGKILL at once.
+	GraceMS int `json:"grace_ms,omitempty"`
+	WaitMS  int `json:"wait_ms"`
 }
 
 // ProcessStarted follows the approval.

@@ -195,6 +195,9 @@ func (p *ProcessStart) Validate() error {
 	if p.TimeoutMS < 0 || p.TimeoutMS > 30*24*3600*1000 {
 		return errors.New("timeout_ms must be 0 to 2592000000")
 	}
+	if p.GraceMS < 0 || p.GraceMS > 10_000 {
+		return errors.New("grace_ms must be 0 to 10000")
+	}
 	return errors.Join(checkSessionPath(p.SessionID, p.Cwd, p.WaitMS), checkText("cmd", p.Cmd, MaxPath), checkEnv(p.Env))
 }
 

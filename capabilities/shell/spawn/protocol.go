@@ -34,6 +34,9 @@ type Spec struct {
 	// LimitMS ends the whole tree that many milliseconds after the start,
 	// unless the command has ended; 0 is none.
 	LimitMS int64 `json:"limit_ms,omitempty"`
+	// GraceMS is how long the tree has from SIGTERM, at its limit, to SIGKILL;
+	// 0 is SIGKILL at once.
+	GraceMS int64 `json:"grace_ms,omitempty"`
 	// Checks are what has to be mounted where; otherwise nothing runs.
 	Checks []Check `json:"checks,omitempty"`
 }

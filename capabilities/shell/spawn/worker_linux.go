@@ -46,6 +46,8 @@ type worker struct {
 	contained bool
 	control   *os.File
 
+	grace time.Duration // from SIGTERM to SIGKILL at the limit
+
 	mu       sync.Mutex // guards what follows, and writing to control
 	timedOut bool
 }
@@ -93,12 +95,17 @@ func (w *worker) run() int {
 			}
 		}()
 	}
+	w.grace = time.Duration(s.GraceMS) * time.Millisecond
 	var limit *time.Timer
 	if s.LimitMS > 0 {
 		limit = time.AfterFunc(time.Duration(s.LimitMS)*time.Millisecond, func() {
 			w.mu.Lock()
 			w.timedOut = true
 			w.mu.Unlock()
+			if w.grace > 0 {
+				w.signal(syscall.SIGTERM)
+				time.Sleep(w.grace)
+			}
 			w.signal(syscall.SIGKILL)
 		})
 	}
@@ -143,10 +150,10 @@ func (w *worker) start(s Spec) (int, *Event) {
 }
 
 // settle waits for the rest of a tree that was ended with its command, 2 s at
-// most, and returns how many are left: that the limit has ended the whole tree
+// most once it was killed, and returns how many are left: that the limit has ended the whole tree
 // is told when it is true.
 func (w *worker) settle() int {
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(w.grace + 2*time.Second); ; time.Sleep(2 * time.Millisecond) {
 		for {
 			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
 				break
