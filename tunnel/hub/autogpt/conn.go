@@ -54,13 +54,13 @@ type conn struct {
 	// settled is closed when a control connection may be used; since is when.
 	settled chan struct{}
 	since   time.Time // guarded by f.mu
-	began   time.Time // when the connection was accepted
+	began   time.Time // when the connection was asked for
 	told    time.Time // when the hub last heard of STATUS; the reader's
 }
 
 func newConn(f *Face, c *websocket.Conn, a store.Access, session string) *conn {
 	return &conn{f: f, conn: c, quiet: ws.NewPatience(c, f.o.Heartbeat+f.o.PongTimeout), access: a, session: session, writing: make(chan struct{}, 1), calls: map[string]*Call{},
-		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{}), settled: make(chan struct{}), began: time.Now()}
+		room: make(chan struct{}), limit: f.o.MaxConcurrent, capacity: -1, done: make(chan struct{}), settled: make(chan struct{})}
 }
 
 func (c *conn) control() bool { return c.session == "" }

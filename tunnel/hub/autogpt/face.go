@@ -219,7 +219,7 @@ func bearer(r *http.Request) string {
 
 // serve takes a connection and keeps it until it ends.
 func (f *Face) serve(w http.ResponseWriter, r *http.Request) {
-	session := r.PathValue("session")
+	began, session := time.Now(), r.PathValue("session")
 	access, binding, denied := f.check(r, session)
 	if denied != nil {
 		deny(w, denied)
@@ -237,6 +237,7 @@ func (f *Face) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer socket.Close()
 	c := newConn(f, socket, access, session)
+	c.began = began
 	stop := context.AfterFunc(f.ctx, func() {
 		c.end(websocket.CloseGoingAway, "the hub is being stopped", "")
 	})
