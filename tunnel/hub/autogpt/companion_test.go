@@ -24,15 +24,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// seen keeps the frames that the hub sent, in order, for each channel.
+// seen keeps the frames that one end sent, in order, for each channel.
 type seen struct {
+	machine bool // the machine's frames, and not the hub's
+
 	mu     sync.Mutex
 	frames map[string][]string // by session
 	all    []string
 }
 
 func (s *seen) saw(session string, fromHub bool, data []byte) {
-	if !fromHub {
+	if fromHub == s.machine {
 		return
 	}
 	s.mu.Lock()
@@ -42,6 +44,18 @@ func (s *seen) saw(session string, fromHub bool, data []byte) {
 	}
 	s.frames[session] = append(s.frames[session], string(data))
 	s.all = append(s.all, string(data))
+}
+
+// exact holds every frame of the machine's against what the companion sends.
+func (s *seen) exact(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.all {
+		if err := msg.Exact([]byte(f), wire.ToHub); err != nil {
+			t.Errorf("not what the companion sends: %v\n%s", err, f)
+		}
+	}
 }
 
 // until waits for a frame of that type.
@@ -66,6 +80,9 @@ var varying = []struct {
 	{regexp.MustCompile(`^(\{"type":"[A-Z_]+",)"id":"[0-9a-f-]{36}"`), `$1"id":"ID"`},
 	{regexp.MustCompile(`"ts":[0-9]+(\.[0-9]+)?,`), `"ts":TS,`},
 	{regexp.MustCompile(`"(connection_id|expected_connection_id|browse_id|directory_ref|cursor)":"[0-9a-f-]{36}"`), `"$1":"REF"`},
+	{regexp.MustCompile(`"pending_capacity":[0-9]+`), `"pending_capacity":N`},
+	{regexp.MustCompile(`"(mtime|modified_at|duration_seconds|expires_at)":[0-9.e+-]+`), `"$1":N`},
+	{regexp.MustCompile(`("is_dir":true,"is_symlink":(?:true|false),"size_bytes":)[0-9]+`), `${1}N`},
 	{regexp.MustCompile(`"root_grant":"v1\.[A-Za-z0-9_.-]+"`), `"root_grant":"GRANT"`},
 }
 
@@ -75,14 +92,21 @@ func (s *seen) golden(t *testing.T, name, session, home string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var text strings.Builder
+	dir := wire.ToMachine
+	if s.machine {
+		dir = wire.ToHub
+	}
 	for _, f := range s.frames[session] {
-		if err := msg.Exact([]byte(f), wire.ToMachine); err != nil {
-			t.Errorf("not what the companion takes: %v\n%s", err, f)
+		if err := msg.Exact([]byte(f), dir); err != nil {
+			t.Errorf("not what the companion takes, or sends: %v\n%s", err, f)
+		}
+		if strings.HasPrefix(f, `{"type":"STATUS"`) {
+			continue // it comes when it will
 		}
 		for _, v := range varying {
 			f = v.find.ReplaceAllString(f, v.with)
 		}
-		text.WriteString(strings.ReplaceAll(f, home+"/", "HOME/") + "\n")
+		text.WriteString(strings.ReplaceAll(f, home, "HOME") + "\n")
 	}
 	path := filepath.Join("testdata", name+".golden")
 	if *update {

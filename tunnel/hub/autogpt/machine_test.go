@@ -96,7 +96,8 @@ func ourMachine(t *testing.T, url, token string, ask func(context.Context, wire.
 func TestOurMachineIsStrict(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	dir := ourMachine(t, r.url, r.token("s1"), nil)
+	sent := seen{machine: true}
+	dir := ourMachine(t, newRelay(t, r.url, sent.saw).url, r.token("s1"), nil)
 	eventually(t, "our machine is connected", func() bool { return len(r.Machines(user)) == 1 })
 	connection := r.Machines(user)[0].Connection
 	b := r.open(chat, dir)
@@ -119,6 +120,8 @@ func TestOurMachineIsStrict(t *testing.T) {
 		fails(t, r, k, &msg.Empty{}, msg.CodeNotGranted)
 	}
 	reply[*msg.Empty](t, r, msg.TypePing, &msg.Empty{})
+	sent.golden(t, "machine-data", chat, dir)
+	sent.until(t, "STATUS")
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
@@ -133,6 +136,8 @@ func TestOurMachineIsStrict(t *testing.T) {
 	noError(t, "restore", r.Restore(t.Context(), user, machine, b))
 	noError(t, "the chat", r.Await(t.Context(), chat, 8*time.Second))
 	reply[*msg.FileContents](t, r, msg.TypeFileRead, &msg.FileRead{Path: at("a/b.txt"), Encoding: msg.UTF8, Format: "text"})
+	sent.golden(t, "machine-control", "", dir)
+	sent.exact(t)
 	if m := r.Machines(user); len(m) != 1 || m[0].Connection != connection {
 		t.Errorf("it was dropped meanwhile: %+v", m)
 	}
