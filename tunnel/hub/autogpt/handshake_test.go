@@ -365,7 +365,7 @@ func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.bind(chat, "/work")
-	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(400 * time.Millisecond) })
+	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(3 * time.Second) })
 	control, _ := r.join("", token, nil)
 	data, _ := r.join(chat, token, "/work")
 	control.closed(4401)

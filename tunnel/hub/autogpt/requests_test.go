@@ -48,6 +48,21 @@ func (r *rig) stat() chan outcome {
 	return r.ask(msg.TypeFileStat, &msg.FileStat{Path: "/work/a", FollowSymlinks: true})
 }
 
+// taken sends a frame that is no reply, and waits until the hub has taken it:
+// what comes behind it, the reply to a request that waits for no room, is there.
+func (r *rig) taken(w *raw, frame string) {
+	r.t.Helper()
+	call, err := r.Stream(r.t.Context(), chat, msg.TypeLLM, &msg.LLM{Model: "m", Messages: msg.List[msg.LLMMessage]{}, MaxTokens: 5, TopP: 1})
+	noError(r.t, "a completion", err)
+	defer call.Close()
+	at := id(w.next())
+	w.text(frame)
+	w.send("LOCAL_LLM_COMPLETION_RESPONSE", at, map[string]any{"content": "x", "finish_reason": "stop", "tokens": map[string]any{}, "duration_seconds": 1})
+	if _, err := call.Recv(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 var absent = map[string]any{"exists": false}
 
 func id(m map[string]any) string { return m["id"].(string) }
@@ -189,7 +204,7 @@ func TestProductionOnlyLogs(t *testing.T) {
 // after that.
 func TestLateReply(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *autogpt.Options) { o.DataWait, o.LateFor = 100*time.Millisecond, 1500*time.Millisecond })
+	r := newRig(t, func(o *autogpt.Options) { o.DataWait, o.LateFor = time.Second, 5*time.Second })
 	w := r.pair()
 	first, second := r.stat(), r.stat()
 	a, b := id(w.next()), id(w.next())
@@ -204,7 +219,7 @@ func TestLateReply(t *testing.T) {
 	if got := <-result; got.err != nil {
 		t.Fatalf("after a late reply: %v", got.err)
 	}
-	time.Sleep(1600 * time.Millisecond)
+	time.Sleep(4500 * time.Millisecond) // the second was sent a second before
 	w.send("FILE_STAT_RESPONSE", b, absent)
 	_, reason := w.closed(websocket.CloseInternalServerErr)
 	if !strings.HasPrefix(reason, "rule 4") {
@@ -231,7 +246,7 @@ func TestLateWrongReply(t *testing.T) {
 func TestNoMoreThanTheMachineTakes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *autogpt.Options) {
-		o.MaxConcurrent, o.DataWait, o.Hold = 2, 300*time.Millisecond, 400*time.Millisecond
+		o.MaxConcurrent, o.DataWait, o.Hold = 2, 2*time.Second, 3*time.Second
 	})
 	w := r.pair()
 	a, b := r.stat(), r.stat()
@@ -263,15 +278,13 @@ func TestNoMoreThanTheMachineTakes(t *testing.T) {
 		}
 	}
 	// Its own limit counts when it is the lower one.
-	w.send("STATUS", "s", map[string]any{"in_flight": 0, "max_concurrent": 1})
-	time.Sleep(100 * time.Millisecond)
+	r.taken(w, `{"type":"STATUS","id":"s","ts":1,"payload":{"in_flight":0,"max_concurrent":1}}`)
 	c, d = r.stat(), r.stat()
-	first := id(w.next())
-	_ = w.ws.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	w.next()
+	_ = w.ws.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 	if _, _, err := w.ws.ReadMessage(); err == nil {
 		t.Error("two were sent at once")
 	}
-	_ = first
 	r.Face.Close()
 	<-c
 	<-d
@@ -279,11 +292,10 @@ func TestNoMoreThanTheMachineTakes(t *testing.T) {
 
 func TestPendingCapacity(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *autogpt.Options) { o.Hold = 500 * time.Millisecond })
+	r := newRig(t, func(o *autogpt.Options) { o.Hold = 2 * time.Second })
 	w := r.pair()
 	status := func(payload, envelope string) {
-		w.text(`{"type":"STATUS","id":"s","ts":1` + envelope + `,"payload":{` + payload + `}}`)
-		time.Sleep(100 * time.Millisecond)
+		r.taken(w, `{"type":"STATUS","id":"s","ts":1`+envelope+`,"payload":{`+payload+`}}`)
 	}
 	held := func(what string, want bool) {
 		t.Helper()
@@ -313,7 +325,7 @@ func TestPendingCapacity(t *testing.T) {
 	// It is let go when there is room again.
 	status(`"in_flight":4,"max_concurrent":4`, ``)
 	result := r.stat()
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // it is held by now; if not, it need not be let go
 	status(`"in_flight":3,"max_concurrent":4`, ``)
 	w.send("FILE_STAT_RESPONSE", id(w.next()), absent)
 	if got := <-result; got.err != nil {
@@ -491,7 +503,7 @@ func TestExpiryInMidCommand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.bind(chat, "/work")
-	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(500 * time.Millisecond) })
+	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(3 * time.Second) })
 	w, _ := r.join(chat, token, "/work")
 	eventually(t, "the chat is connected", func() bool { return r.Connected(chat) })
 	result := r.ask(msg.TypeExecute, &msg.Execute{Command: new("sleep 9"), Shell: "auto"})
