@@ -57,6 +57,9 @@ func PairedWords(h snapshot.Hub) string {
 		name, address = address, ""
 	}
 	words := "Paired with " + name
+	if h.Account != "" {
+		words += " as " + v(h.Account)
+	}
 	if address != "" && address != name {
 		words += " (" + address + ")"
 	}

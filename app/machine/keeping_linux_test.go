@@ -45,7 +45,7 @@ func TestOwnHubWithAnEncryptedFile(t *testing.T) {
 	done := p.pair(snapshot.Intent{Text: a.url, Way: "code"})
 	body := a.post("/pair", url.Values{"code": {p.stage(snapshot.SignInCode).UserCode}}, "")
 	a.post("/pair/answer", url.Values{"request": {requestField.FindStringSubmatch(body)[1]}, "answer": {"yes"}, "started": {"yes"}}, "")
-	p.says(done, "Paired.")
+	p.says(done, "Paired")
 	s := p.online()
 	if s.Hub.SignIn != "kept in an encrypted file" || s.Secrets != "in an encrypted file" || len(s.Warnings) != 0 {
 		t.Errorf("it shows %+v, %q, %q", s.Hub, s.Secrets, s.Warnings)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime"
 	"sync"
+	"time"
 
 	"localpc/app/login"
 	"localpc/app/settings"
@@ -29,6 +30,7 @@ type link struct {
 	client *tunnel.Client     // guarded by mu
 	cancel context.CancelFunc // guarded by mu; nil: nothing runs
 	done   chan struct{}      // guarded by mu
+	heard  chan struct{}      // closed when it is known how begin went; guarded by mu
 	view   linkState          // guarded by mu
 }
 
@@ -90,7 +92,7 @@ func (l *link) begin(hub string) {
 	ctx, cancel := context.WithCancel(l.m.ctx)
 	done := make(chan struct{})
 	l.mu.Lock()
-	l.cancel, l.done = cancel, done
+	l.cancel, l.done, l.heard = cancel, done, make(chan struct{})
 	l.mu.Unlock()
 	ok := l.m.background(func(context.Context) {
 		defer close(done)
@@ -105,6 +107,32 @@ func (l *link) begin(hub string) {
 	}
 }
 
+// tell says that it is known how begin went.
+func (l *link) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.heard != nil {
+		close(l.heard)
+		l.heard = nil
+	}
+}
+
+// answered waits until it is known how begin went, or for limit.
+func (l *link) answered(ctx context.Context, limit time.Duration) {
+	l.mu.Lock()
+	heard := l.heard
+	l.mu.Unlock()
+	if heard == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case <-heard:
+	case <-ctx.Done():
+	}
+}
+
 // end disconnects, and waits for it.
 func (l *link) end() {
 	l.mu.Lock()
@@ -115,6 +143,7 @@ func (l *link) end() {
 		cancel()
 		<-done
 	}
+	l.tell()
 	l.set(func(v *linkState) { v.hub.Online = false })
 }
 
@@ -271,6 +300,9 @@ func (l *link) head() *wire.RecordHead {
 }
 
 func (l *link) onState(s tunnel.State) {
+	if s.Phase != tunnel.Connecting {
+		defer l.tell()
+	}
 	l.set(func(v *linkState) {
 		v.hub.Online = s.Phase == tunnel.Online
 		switch s.Phase {
@@ -283,6 +315,7 @@ func (l *link) onState(s tunnel.State) {
 			if s.HubName != "" && v.hub.Kind != settings.HubThis {
 				v.hub.Name = s.HubName
 			}
+			v.hub.Account = s.Account
 		case tunnel.Offline:
 			v.problem = s.Reason
 		}
@@ -291,6 +324,7 @@ func (l *link) onState(s tunnel.State) {
 
 // fail says why the link has ended, and what mends it.
 func (l *link) fail(err error) {
+	defer l.tell()
 	if l.m.ctx.Err() != nil {
 		return
 	}

@@ -154,7 +154,9 @@ func (m *Machine) Run(ctx context.Context) error {
 	m.background(m.pub.run)
 	m.background(m.verify)
 	m.link.ops.Lock()
-	m.link.begin(m.o.Settings.Get().Hub)
+	if m.link.state().id == "" { // else it was paired meanwhile, and has begun
+		m.link.begin(m.o.Settings.Get().Hub)
+	}
 	m.link.ops.Unlock()
 	m.changed()
 

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"localpc/app/login"
 	"localpc/app/settings"
 	"localpc/app/snapshot"
+	"localpc/consent"
 	"localpc/tunnel"
 )
 
@@ -79,20 +79,16 @@ func (m *Machine) readTarget(in snapshot.Intent) (target, error) {
 			return target{}, sentence(err.Error() + ".")
 		}
 		return target{hub: text, autoGPT: a}, nil
-	case strings.Contains(text, "#"):
-		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || u.Fragment == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return target{}, sentence("That is no pairing line. It looks like https://hub.example#token; the hub prints it.")
-		}
-		token := u.Fragment
-		u.Fragment = ""
-		return target{hub: strings.TrimSuffix(u.String(), "/"), token: token}, nil
 	}
-	hub, err := settings.HubAddress(text)
+	address, token, line := strings.Cut(text, "#")
+	if line && (token == "" || !strings.Contains(address, "://")) {
+		return target{}, sentence("That is no pairing line. It looks like https://hub.example#token; the hub prints it.")
+	}
+	hub, err := settings.HubAddress(address)
 	if err != nil {
 		return target{}, sentence("That is no hub's address: " + err.Error() + ".")
 	}
-	return target{hub: hub}, nil
+	return target{hub: hub, token: token}, nil
 }
 
 func shownAutoGPT(a settings.AutoGPT) snapshot.AutoGPT {
@@ -134,10 +130,27 @@ func (m *Machine) pair(ctx context.Context, in snapshot.Intent) (snapshot.Reply,
 	if err != nil {
 		return snapshot.Reply{}, err
 	}
+	// Whose it is now, the hub says when it is connected.
+	m.link.answered(ctx, helloLimit)
+	words := pairedAs(m.link.state().hub)
 	if w := openWarning(t.hub); w != "" {
-		return say("Paired. " + w), nil
+		words += " " + w
 	}
-	return say("Paired."), nil
+	return say(words), nil
+}
+
+// helloLimit is how long a pairing waits to say how the connection began.
+const helloLimit = 5 * time.Second
+
+// pairedAs says with whom the computer is paired, and as whose.
+func pairedAs(h snapshot.Hub) string {
+	switch {
+	case h.Kind == settings.HubThis || h.Name == "":
+		return "Paired."
+	case h.Account == "":
+		return "Paired with " + consent.Visible(h.Name, false) + "."
+	}
+	return "Paired with " + consent.Visible(h.Name, false) + " as " + consent.Visible(h.Account, false) + "."
 }
 
 // pairAtOnce pairs with the hub inside, or by the line that a hub printed.

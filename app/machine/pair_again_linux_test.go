@@ -63,7 +63,7 @@ func TestSignInAgainWhileRenewing(t *testing.T) {
 	a.agree(now.URL, now.Match, "yes")
 	time.Sleep(500 * time.Millisecond) // the new sign-in is there, the old renewal not over
 	close(slow.release)
-	p.says(done, "Paired.")
+	p.says(done, "Paired")
 	// It is renewed twice, which only the new one can be.
 	second, err := p.tokens(a.url)
 	must(t, err)

@@ -245,7 +245,7 @@ func (p *paired) signIn(a *ownHub) {
 		p.t.Errorf("the window has %+v", now)
 	}
 	a.agree(now.URL, now.Match, "yes")
-	p.says(done, "Paired.")
+	p.says(done, "Paired with Anna's hub as Anna.")
 	p.online()
 }
 
@@ -264,7 +264,7 @@ func TestOwnHubByBrowser(t *testing.T) {
 	a, p := newOwnHub(t), newPaired(t)
 	p.signIn(a)
 	s := p.m.Snapshot()
-	if s.Hub.Kind != "own" || s.Hub.Name != "Anna's hub" || s.Hub.Address != a.url || s.Hub.SignIn != "kept in the keychain" || s.Problem != "" || len(s.Warnings) != 0 {
+	if s.Hub.Kind != "own" || s.Hub.Name != "Anna's hub" || s.Hub.Account != "Anna" || s.Hub.Address != a.url || s.Hub.SignIn != "kept in the keychain" || s.Problem != "" || len(s.Warnings) != 0 {
 		t.Errorf("it shows %+v, %q, %q", s.Hub, s.Problem, s.Warnings)
 	}
 	if p.m.o.Settings.Get().Hub != a.url {
@@ -317,7 +317,7 @@ func TestOwnHubByCode(t *testing.T) {
 		t.Errorf("the page does not name the system: %s", body)
 	}
 	a.post("/pair/answer", url.Values{"request": {requestField.FindStringSubmatch(body)[1]}, "answer": {"yes"}, "started": {"yes"}}, "")
-	p.says(done, "Paired.")
+	p.says(done, "Paired")
 	p.online()
 	// The hub has gone when it is unpaired.
 	a.end()
@@ -342,11 +342,14 @@ func TestPairingThatFails(t *testing.T) {
 		"hub.invalid":        "could not be found",
 		tlsElsewhere.URL:     "ca_file",
 		"https" + strings.TrimPrefix(elsewhere.URL, "http"): "http:// in front",
-		localhost:                  "calls itself " + a.url,
-		"ftp://hub.example":        "no hub's address",
-		"https://hub.example/?x=y": "no hub's address",
-		"https://hub.example#":     "no pairing line",
-		"not an address":           "no hub's address",
+		localhost:                          "calls itself " + a.url,
+		"ftp://hub.example":                "no hub's address",
+		"https://hub.example/?x=y":         "no hub's address",
+		"https://hub.example#":             "no pairing line",
+		"hub.example#lpm_1":                "no pairing line",
+		"https://ann:pw@hub.example#lpm_1": "no hub's address",
+		"https://hub.example?a=b#lpm_1":    "no hub's address",
+		"not an address":                   "no hub's address",
 	} {
 		p.says(p.pair(snapshot.Intent{Text: text}), want)
 		if s := p.m.Snapshot(); !strings.Contains(s.Connect.PairError, want) || s.Hub.Paired {
@@ -529,7 +532,7 @@ func TestAutoGPT(t *testing.T) {
 		t.Errorf("the window has %+v", now)
 	}
 	a.agree(p.page(), "", "yes")
-	p.says(done, "Paired.")
+	p.says(done, "Paired")
 	s := p.online()
 	if s.Hub.Kind != "autogpt" || s.Hub.Name != "AutoGPT" || s.Hub.Address != a.url || s.Connect.AutoGPT.API != a.url || s.Connect.AutoGPT.Ports != "41899-41910" {
 		t.Errorf("it shows %+v, %+v", s.Hub, s.Connect.AutoGPT)
@@ -578,7 +581,7 @@ func TestPairingLine(t *testing.T) {
 	a, p := newOwnHub(t), newPaired(t)
 	line, err := a.h.MachineToken(t.Context(), p.m.o.Settings.Get().MachineID, "Anna's PC")
 	must(t, err)
-	p.says(p.pair(snapshot.Intent{Text: a.url + "#" + line}), "Paired.")
+	p.says(p.pair(snapshot.Intent{Text: strings.Replace(a.url, "http", "HTTP", 1) + "/#" + line}), "Paired with Anna's hub as Anna.")
 	p.online()
 	if k, err := p.tokens(a.url); err != nil || k.Access != line || k.Refresh != "" {
 		t.Errorf("the keychain has %+v, %v", k, err)

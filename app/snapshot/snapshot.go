@@ -56,6 +56,9 @@ type Hub struct {
 	Kind    string `json:"kind"` // "", "this", "own", "autogpt"
 	Name    string `json:"name"`
 	Address string `json:"address"`
+	// Account is whose computer this is there, as the hub said when it was last
+	// online; "" where it did not.
+	Account string `json:"account,omitempty"`
 	Online  bool   `json:"online"`
 	// SignIn says in a few words how the sign-in there is: "kept in the
 	// keychain", "ended"; "" before it was used. Proxy is what the hub is

@@ -43,7 +43,7 @@ func (m *mainWindow) told(t desklink.Told) {
 
 func (m *mainWindow) draw() {
 	s := m.ui.snap
-	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, pairLabel(s), s.Hub.Paired, s.Paused, s.Stopped != nil, m.leaving)
+	key := fmt.Sprint(s.State, s.Line, s.Machine, s.Waiting, pairLabel(s), s.Hub, s.Paused, s.Stopped != nil, m.leaving)
 	changed := m.banners.draw()
 	if key == m.key && !changed {
 		return
@@ -65,6 +65,9 @@ func (m *mainWindow) draw() {
 		col.Add(m.banners.box)
 	}
 	col.Add(stateLine(s, mainWidth))
+	if s.Hub.Paired && farName(s.Hub) != "" {
+		col.Add(kit.NewLine(mainWidth, kit.Small, 3, pairedWith(s.Hub, kit.Plain("", kit.Dim))...))
+	}
 	var first *kit.Button
 	if s.Waiting > 0 {
 		first = button(itoa(s.Waiting)+" waiting: show", kit.Primary, send(snapshot.ShowCard))

@@ -105,6 +105,12 @@ var pages = []struct {
 	{"paired-own-long", func(s *stage) {
 		s.pairedWith(snapshot.Hub{Kind: "own", Name: longHub, Address: "https://" + longHost})
 	}, []string{"Paired with The hub", "Open the Keys page"}},
+	{"paired-as", func(s *stage) {
+		s.pairedWith(snapshot.Hub{Kind: "own", Name: "Home", Address: "https://hub.example", Account: "Mallory"})
+	}, []string{"Paired with Home as Mallory", "https://hub.example"}},
+	{"paired-as-long", func(s *stage) {
+		s.pairedWith(snapshot.Hub{Kind: "own", Name: longHub, Address: "https://" + longHost, Account: "Mallory of the department of long names, 2nd floor, left, Graz"})
+	}, []string{"Paired with The hub", " as Mallory of the department", "Graz"}},
 	{"paired-unpair", func(s *stage) {
 		s.pairedWith(snapshot.Hub{Kind: "own", Name: "Home", Address: "https://hub.example"})
 		s.tap(s.u.pair.win, "Unpair")

@@ -9,15 +9,35 @@ import (
 	"localpc/app/ui/kit"
 )
 
+// farName is what a hub is called.
+func farName(h snapshot.Hub) string {
+	if h.Name == "" {
+		return host(h.Address)
+	}
+	return h.Name
+}
+
+// pairedWith says with whom this computer is paired, and as whose: somebody
+// else may have agreed on the hub's page. A long name leaves room for that.
+func pairedWith(h snapshot.Hub, like kit.Span) []kit.Span {
+	say := func(text string) kit.Span { s := like; s.Text = text; return s }
+	name := farName(h)
+	if r := []rune(name); len(r) > 60 {
+		name = string(r[:59]) + "…"
+	}
+	out := append([]kit.Span{say("Paired with ")}, kit.Remote(name, like)...)
+	if h.Account != "" {
+		out = append(append(out, say(" as ")), kit.Remote(h.Account, like)...)
+	}
+	return out
+}
+
 // paired is the last page for a hub that is not inside this program: what is
 // next.
 func (p *pairWindow) paired(s snapshot.Snapshot) {
 	keys := p.keys()
-	name := s.Hub.Name
-	if name == "" {
-		name = host(s.Hub.Address)
-	}
-	col := p.head(append([]kit.Span{kit.Bold("Paired with ", kit.Ink)}, kit.Remote(name, kit.Bold("", kit.Ink))...), "")
+	name := farName(s.Hub)
+	col := p.head(pairedWith(s.Hub, kit.Bold("", kit.Ink)), "")
 	if s.Hub.Address != "" && name != s.Hub.Address {
 		col.Add(kit.Pad(4, 0, 0, 0, kit.NewLine(pairWidth, kit.Small, 2, kit.Remote(s.Hub.Address, kit.Plain("", kit.Dim))...)))
 	}

@@ -353,8 +353,16 @@ func TestMainWindow(t *testing.T) {
 	s := newStage(t)
 	s.snapshot(func(n *snapshot.Snapshot) {
 		n.State, n.Line, n.Machine, n.Waiting, n.Hub.Paired = snapshot.NeedsYou, "Claude asks for something", "Workshop PC", 2, true
+		n.Hub.Kind, n.Hub.Name, n.Hub.Account = "own", "Home", "An\na"
 	})
 	w := s.window(snapshot.WindowMain)
+	if !has(w, `Paired with Home as An\na`) {
+		t.Errorf("the window says %q", texts(w))
+	}
+	s.snapshot(func(n *snapshot.Snapshot) { n.Hub.Account = "Mallory" })
+	if !has(w, "Paired with Home as Mallory") {
+		t.Errorf("the window says %q", texts(w))
+	}
 	s.intents()
 	for word, kind := range map[string]snapshot.IntentKind{"2 waiting: show": snapshot.ShowCard, "Pause": snapshot.Pause, "Stop everything": snapshot.StopAll, "Unpair": snapshot.Unpair} {
 		s.tap(w, word)

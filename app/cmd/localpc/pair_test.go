@@ -211,18 +211,18 @@ func TestStatusAndDoctorNameTheHub(t *testing.T) {
 	p := newRunningProgram(t)
 	p.shows(func(s *snapshot.Snapshot) {
 		s.Machine, s.Line, s.State = "Anna's PC", "Online · nothing is running", snapshot.Online
-		s.Hub = snapshot.Hub{Paired: true, Kind: "own", Name: "Anna's hub", Address: "https://hub.example", Online: true, SignIn: "kept in the keychain", Proxy: "proxy.example:3128"}
+		s.Hub = snapshot.Hub{Paired: true, Kind: "own", Name: "Anna's hub", Address: "https://hub.example", Account: "Ana", Online: true, SignIn: "kept in the keychain", Proxy: "proxy.example:3128"}
 	})
 	out := &output{}
 	c := &cli{paths: p.paths, out: out}
 	if err := status(c, nil); err != nil {
 		t.Fatal(err)
 	}
-	out.until(t, "Paired with Anna's hub (https://hub.example)", "Sign-in: kept in the keychain", "Through the proxy proxy.example:3128")
+	out.until(t, "Paired with Anna's hub as Ana (https://hub.example)", "Sign-in: kept in the keychain", "Through the proxy proxy.example:3128")
 	if err := doctor(c, nil); err != nil {
 		t.Fatal(err)
 	}
-	out.until(t, "ok  hub        Paired with Anna's hub", "ok  sign-in    kept in the keychain", "ok  proxy      the hub is reached through proxy.example:3128", "ok  secrets    kept in an encrypted file")
+	out.until(t, "ok  hub        Paired with Anna's hub as Ana", "ok  sign-in    kept in the keychain", "ok  proxy      the hub is reached through proxy.example:3128", "ok  secrets    kept in an encrypted file")
 	p.shows(func(s *snapshot.Snapshot) {
 		s.State, s.Problem, s.Hub.Online, s.Hub.SignIn, s.Hub.Proxy = snapshot.SignIn, "The hub disconnected this computer.", false, "ended", ""
 		s.Connect.SignIn = &snapshot.SigningIn{Stage: snapshot.SignInCode, URL: "https://hub.example/pair", UserCode: "BCDF-GHJK"}
@@ -232,7 +232,7 @@ func TestStatusAndDoctorNameTheHub(t *testing.T) {
 	if err := errors.Join(status(c, nil), doctor(c, nil)); err != nil {
 		t.Fatal(err)
 	}
-	out.until(t, "BCDF-GHJK", "Sign-in: ended", "!   sign-in    ended", "!   hub        Paired with Anna's hub (https://hub.example)", ": The hub disconnected this computer.", "without a proxy")
+	out.until(t, "BCDF-GHJK", "Sign-in: ended", "!   sign-in    ended", "!   hub        Paired with Anna's hub as Ana (https://hub.example)", ": The hub disconnected this computer.", "without a proxy")
 	p.shows(func(s *snapshot.Snapshot) { s.Hub = snapshot.Hub{} })
 	if err := doctor(c, nil); err != nil {
 		t.Fatal(err)
