@@ -171,3 +171,20 @@ func TestAllowedAlwaysIsOnePlatforms(t *testing.T) {
 	wantWord(t, err, wire.CodeDenied)
 	r.cards(2)
 }
+
+// To end what is not there leaves no trace, however often it is asked for.
+func TestDetachingNothingIsNotRecorded(t *testing.T) {
+	r := newChatRig(t)
+	r.start("chat-1")
+	seq, _ := r.m.o.Record.Head()
+	for i := range 100 {
+		must(t, r.c.Detach(t.Context(), fmt.Sprint("unknown-", i)))
+	}
+	if now, _ := r.m.o.Record.Head(); now != seq {
+		t.Errorf("%d entries were written", now-seq)
+	}
+	must(t, r.c.Detach(t.Context(), "chat-1"))
+	if now, _ := r.m.o.Record.Head(); now == seq {
+		t.Error("the end of a chat is not in the record")
+	}
+}

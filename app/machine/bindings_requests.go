@@ -42,8 +42,15 @@ func (c *chats) Restore(ctx context.Context, p autogpt.Restore) (autogpt.Binding
 	return c.binding(ctx, autogpt.TypeRestore, &p)
 }
 
-// Detach implements DETACH_SESSION.
+// Detach implements DETACH_SESSION. Of a chat that is not bound nothing is
+// recorded: a hub may name as many as it likes.
 func (c *chats) Detach(ctx context.Context, chat string) error {
+	c.mu.Lock()
+	b := c.get(chat)
+	c.mu.Unlock()
+	if b == nil {
+		return nil
+	}
 	_, err := c.request(ctx, autogpt.TypeDetach, &autogpt.Detach{SessionID: chat})
 	return err
 }

@@ -129,7 +129,8 @@ type Client struct {
 	url  string        // of the control connection
 	work chan struct{} // one element for each data request that is handled
 	book *book
-	rate rate
+	// Of all chats, and of all control connections.
+	commands, controls rate
 
 	wg sync.WaitGroup // runtimes
 
@@ -215,7 +216,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	o.Timings.fill()
-	return &Client{o: o, url: u.String(), work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), runtimes: map[string]*runtime{}}, nil
+	return &Client{o: o, url: u.String(), work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, runtimes: map[string]*runtime{}}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"localpc/tunnel/wire"
 	msg "localpc/tunnel/wire/autogpt"
@@ -53,6 +54,10 @@ func (s *socket) control(ctx context.Context, m msg.Message) (msg.Type, wire.Pay
 	}
 	t := s.c.book.join(s.ch, m)
 	if t == nil {
+		if !s.c.controls.take(time.Now()) {
+			return "", nil, &msg.Detailed{Code: msg.CodeOverloaded, Details: map[string]any{"max_concurrent": s.max},
+				Message: fmt.Sprintf("This computer takes at most %d requests about folders and chats in a minute; try again in a moment.", controlsPerMinute)}
+		}
 		t = newTask()
 		s.run(t, func() (msg.Type, wire.Payload, error) { return s.bind(ctx, m) })
 	}

@@ -57,7 +57,7 @@ func (s *socket) translate(m msg.Message) (job, error) {
 	at := place{session: msg.SessionKey(s.ch.session), root: s.ch.root}
 	switch p := m.Payload.(type) {
 	case *msg.Execute:
-		if !s.c.rate.take(time.Now()) {
+		if !s.c.commands.take(time.Now()) {
 			return nil, &msg.Detailed{Code: msg.CodeOverloaded, Message: fmt.Sprintf("This computer runs at most %d commands in a minute; try again in a moment.", commandsPerMinute),
 				Details: map[string]any{"max_concurrent": s.max}}
 		}
@@ -223,11 +223,18 @@ func (x *exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
 	return c, nil
 }
 
-// commandsPerMinute of all chats together.
-const commandsPerMinute = 60
+// commandsPerMinute is the protocol's. controlsPerMinute is more than it takes
+// to look through a computer's folders, and bounds the record, which holds each
+// of them though nobody has allowed anything.
+const (
+	commandsPerMinute = 60
+	controlsPerMinute = 600
+)
 
-// rate bounds commands in a sliding minute.
+// rate bounds requests in a sliding minute.
 type rate struct {
+	most int
+
 	mu   sync.Mutex
 	last []time.Time // guarded by mu
 }
@@ -238,7 +245,7 @@ func (r *rate) take(now time.Time) bool {
 	for len(r.last) > 0 && now.Sub(r.last[0]) >= time.Minute {
 		r.last = r.last[1:]
 	}
-	if len(r.last) >= commandsPerMinute {
+	if len(r.last) >= r.most {
 		return false
 	}
 	r.last = append(r.last, now)

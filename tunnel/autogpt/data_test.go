@@ -578,7 +578,7 @@ func TestChatsShareTheWork(t *testing.T) {
 }
 
 func TestCommandsPerMinute(t *testing.T) {
-	var r rate
+	r := rate{most: commandsPerMinute}
 	now := time.Now()
 	for i := range commandsPerMinute {
 		if !r.take(now.Add(time.Duration(i) * time.Second / 2)) {
@@ -593,7 +593,7 @@ func TestCommandsPerMinute(t *testing.T) {
 	}
 	s, m, p := scripted(t, nil)
 	s.set(replies(&wire.ProcessExited{}))
-	for m.c.rate.take(time.Now()) {
+	for m.c.commands.take(time.Now()) {
 	}
 	p.fails("EXECUTE_COMMAND", object{}, msg.CodeOverloaded) // before the command is looked at
 	if f := p.call("FILE_DELETE", object{"path": root + "/a"}); f.Type != "ACK" {

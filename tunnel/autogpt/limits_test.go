@@ -123,6 +123,27 @@ func TestSlowFrame(t *testing.T) {
 	}
 }
 
+// A hub that asks about folders without end is slowed down, and can end a chat
+// all the same.
+func TestControlsPerMinute(t *testing.T) {
+	m, control, _ := working(t, newHub(t), nil)
+	for i := range controlsPerMinute - 1 { // the chat was restored before
+		if f := control.call("DIRECTORY_LIST_REQUEST", object{}); f.Type != "DIRECTORY_LIST_RESPONSE" {
+			t.Fatalf("%d: %s %s", i, f.Type, f.Payload)
+		}
+	}
+	for kind, p := range map[string]object{"DIRECTORY_LIST_REQUEST": {}, "ATTACH_SESSION": {"session_id": "c", "browse_id": "b1", "directory_ref": "r1"},
+		"ACTIVATE_SESSION": {"session_id": "c", "revision": 1}, "RESTORE_SESSION": {"session_id": "c", "root_grant": grant}} {
+		control.fails(kind, p, msg.CodeOverloaded)
+	}
+	if f := control.call("DETACH_SESSION", object{"session_id": chat}); f.Type != "ACK" || m.c.live(chat) {
+		t.Errorf("%s %s", f.Type, f.Payload)
+	}
+	if now := time.Now(); m.c.controls.take(now) || !m.c.controls.take(now.Add(time.Minute)) {
+		t.Error("the minute does not slide")
+	}
+}
+
 // Output is cut between characters.
 func TestOutputIsCutBetweenCharacters(t *testing.T) {
 	for _, text := range []string{"€", "ä", "😀", "a\u0301", "x"} {
