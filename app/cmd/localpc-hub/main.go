@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		fmt.Fprint(out, usage)
 		return exitOK
 	case errors.As(err, &wrong):
-		fmt.Fprintf(errs, "localpc-hub: %v\n\n%s", err, usage)
+		fmt.Fprintf(errs, "localpc-hub: %v\nlocalpc-hub help says how it is used.\n", err)
 		return exitUsage
 	default:
 		fmt.Fprintf(errs, "localpc-hub: %v\n", err)
@@ -105,6 +105,9 @@ func (c *cli) parse(args []string) error {
 func (c *cli) command(ctx context.Context) error {
 	if len(c.args) == 0 {
 		return errUsage("no command is given")
+	}
+	if c.args[0] == "help" {
+		return flag.ErrHelp
 	}
 	type command struct {
 		words int

@@ -146,8 +146,10 @@ func TestWrongUse(t *testing.T) {
 	if _, err := os.Stat(empty); err == nil {
 		t.Error("a list made new data")
 	}
-	if code, out, _ := cmd(t, "--help"); code != 0 || !strings.Contains(out, "localpc-hub serve") {
-		t.Errorf("help: %d %s", code, out)
+	for _, word := range []string{"help", "--help"} {
+		if code, out, errs := cmd(t, word); code != 0 || !strings.Contains(out, "localpc-hub serve") || errs != "" {
+			t.Errorf("%s: %d %s %s", word, code, out, errs)
+		}
 	}
 }
 

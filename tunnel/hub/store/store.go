@@ -120,7 +120,7 @@ func prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("hub data: %w", err)
 	}
-	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
+	if err := errors.Join(f.Chmod(0o600), f.Close(), likeDir(path, dir)); err != nil {
 		return fmt.Errorf("hub data: %w", err)
 	}
 	// A directory that holds other things is somebody else's to protect.
@@ -161,7 +161,7 @@ func readSecret(dir string) ([]byte, error) {
 			return nil, fmt.Errorf("hub secret: %w", err)
 		}
 		_, err = tmp.WriteString(hex.EncodeToString(secret))
-		err = errors.Join(err, tmp.Sync(), tmp.Close())
+		err = errors.Join(err, tmp.Sync(), tmp.Close(), likeDir(tmp.Name(), dir))
 		if err == nil {
 			if err = os.Link(tmp.Name(), path); errors.Is(err, fs.ErrExist) {
 				err = nil
