@@ -1,8 +1,8 @@
 // Package record is the local, tamper-evident log of step 4 (every decision,
 // before anything runs) and step 6 (every outcome). Each entry's hash covers
-// the one before it, and each is signed with a key that lives in the keychain,
-// so that a changed, missing or reordered entry is found. Where entries are
-// kept is not its matter: it declares the Rows it needs.
+// the one before it, and each is signed with a key that is kept with the
+// secrets, so that a changed, missing or reordered entry is found. Where entries
+// are kept is not its matter: it declares the Rows it needs.
 package record
 
 import (
@@ -46,8 +46,8 @@ const (
 // Epoch is the body of an epoch entry.
 type Epoch struct {
 	PublicKey string `json:"public_key"` // hex
-	// Kept is false when the key lives in memory only, since there is no
-	// keychain: entries of that epoch can't be continued by a later start.
+	// Kept is false when the key lives in memory only, since it could
+	// not be kept: entries of that epoch can't be continued by a later start.
 	Kept bool `json:"kept"`
 }
 
@@ -89,7 +89,7 @@ type Log struct {
 type Options struct {
 	Rows Rows
 	Key  ed25519.PrivateKey
-	// Kept says that Key came from the keychain.
+	// Kept says that Key is kept among the secrets.
 	Kept bool
 	Now  func() time.Time // nil: time.Now
 }
@@ -204,7 +204,7 @@ type Report struct {
 	// such a key; 0 when they are signed with a kept one.
 	UnkeptFrom int64 `json:"unkept_from,omitempty"`
 	// Others counts the epochs whose key was kept, and is not the trusted one:
-	// from before the keychain was lost, or somebody else's.
+	// from before the kept one was lost, or somebody else's.
 	Others int `json:"others,omitempty"`
 }
 
@@ -269,9 +269,9 @@ func Verify(ctx context.Context, rows Rows, trusted ed25519.PublicKey) (Report, 
 	if r.OK && trusted != nil {
 		switch {
 		case key == nil:
-			r.OK, r.Problem = false, "The record is empty, though this computer's keychain has its key."
+			r.OK, r.Problem = false, "The record is empty, though this computer has kept its key."
 		case !key.Equal(trusted) && r.UnkeptFrom == 0:
-			r.OK, r.Problem = false, "The record's newest key is not the one in this computer's keychain."
+			r.OK, r.Problem = false, "The record's newest key is not the one that this computer has kept."
 		}
 	}
 	return r, nil
