@@ -33,7 +33,7 @@ type authority struct {
 	clock     time.Duration // how far its clock is off
 	polls     []string      // what the next polls of a device code answer; "" is the tokens
 	revoked   []string
-	meta      map[string]string
+	meta      map[string]any
 	onRefresh func(w http.ResponseWriter) bool // false: answered already
 }
 
@@ -41,7 +41,7 @@ func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t, codes: map[string]string{}, seconds: 3600}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, r *http.Request) {
-		m := map[string]string{"issuer": a.srv.URL, "authorization_endpoint": a.srv.URL + "/authorize", "token_endpoint": a.srv.URL + "/token",
+		m := map[string]any{"authorization_response_iss_parameter_supported": true, "issuer": a.srv.URL, "authorization_endpoint": a.srv.URL + "/authorize", "token_endpoint": a.srv.URL + "/token",
 			"device_authorization_endpoint": a.srv.URL + "/device", "revocation_endpoint": a.srv.URL + "/revoke"}
 		a.mu.Lock()
 		for k, v := range a.meta {
@@ -83,8 +83,12 @@ func (a *authority) authorize(w http.ResponseWriter, r *http.Request) {
 	a.asked = q
 	code := fmt.Sprintf("code-%d", len(a.codes))
 	a.codes[code] = q.Get("code_challenge")
+	back := url.Values{"code": {code}, "state": {q.Get("state")}}
+	if a.meta["authorization_response_iss_parameter_supported"] != false {
+		back.Set("iss", a.srv.URL)
+	}
 	a.mu.Unlock()
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
 func (a *authority) token(w http.ResponseWriter, r *http.Request) {

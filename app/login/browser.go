@@ -46,7 +46,7 @@ func Browser(ctx context.Context, hc *http.Client, s Server, match string, begun
 		return Tokens{}, err
 	}
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	back := &callback{state: rand.Text(), issuer: s.Issuer, port: port, result: make(chan answer, 1)}
+	back := &callback{state: rand.Text(), issuer: s.Issuer, named: s.NamesIssuer, port: port, result: make(chan answer, 1)}
 	server := &http.Server{Handler: back, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(l) }() // ends with Close
@@ -131,7 +131,16 @@ type answer struct {
 // that knows the state; whatever else comes changes nothing.
 type callback struct {
 	state, issuer, port string
+	named               bool // an answer names the issuer
 	result              chan answer
+}
+
+// from tells whether an answer is of the server that was asked (RFC 9207).
+func (b *callback) from(iss string) bool {
+	if iss == "" {
+		return !b.named
+	}
+	return b.issuer == "" || sameAddress(iss, b.issuer)
 }
 
 func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -160,8 +169,7 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := r.URL.Query()
-	// RFC 9207: an answer of another server is none.
-	if iss := q.Get("iss"); subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(b.state)) != 1 || iss != "" && b.issuer != "" && !sameAddress(iss, b.issuer) {
+	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(b.state)) != 1 || !b.from(q.Get("iss")) {
 		say(http.StatusBadRequest, "This is not the sign-in that Local PC Executor waits for. You can close this page.")
 		return
 	}

@@ -2,11 +2,16 @@ package login
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"github.com/godbus/dbus/v5"
 )
+
+// usersDir is where the D-Bus package looks for the bus of a user. Tests change
+// it.
+var usersDir = "/run/user"
 
 // noBus tells that this process belongs to no session bus, so that there is no
 // keychain to ask: none is named, and none stands where the D-Bus package
@@ -17,7 +22,7 @@ func noBus() bool {
 		return false
 	}
 	for _, name := range []string{"bus", "dbus-session"} {
-		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/%s", os.Getuid(), name)); err == nil {
+		if _, err := os.Stat(filepath.Join(usersDir, strconv.Itoa(os.Getuid()), name)); err == nil {
 			return false
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,10 +182,7 @@ func noKeeper(t *testing.T, k login.Keeper, limit time.Duration) {
 
 func TestNoBus(t *testing.T) {
 	t.Run("none named", func(t *testing.T) {
-		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/bus", os.Getuid())); err == nil {
-			t.Log("this machine has a session bus for this user, which is found all the same")
-			return
-		}
+		login.SetUsersDir(t, t.TempDir())
 		// A dbus-launch that would be found, and tells that it ran.
 		bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
 		must(t, os.WriteFile(filepath.Join(bin, "dbus-launch"), []byte("#!/bin/sh\ntouch "+ran+"\nexit 1\n"), 0o755))
@@ -196,6 +193,19 @@ func TestNoBus(t *testing.T) {
 		noKeeper(t, login.Keychain{Machine: "m1"}, time.Second)
 		if _, err := os.Stat(ran); err == nil {
 			t.Error("a session bus was started")
+		}
+	})
+	t.Run("one where it is looked for", func(t *testing.T) {
+		users := t.TempDir()
+		login.SetUsersDir(t, users)
+		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
+		if !login.NoBus() {
+			t.Error("there is a bus")
+		}
+		must(t, os.Mkdir(filepath.Join(users, strconv.Itoa(os.Getuid())), 0o700))
+		must(t, os.WriteFile(filepath.Join(users, strconv.Itoa(os.Getuid()), "bus"), nil, 0o600))
+		if login.NoBus() {
+			t.Error("the user's bus is not found")
 		}
 	})
 	t.Run("one that is gone", func(t *testing.T) {

@@ -36,6 +36,7 @@ func (e *MovedError) Error() string { return "the hub's address is " + e.Address
 // Server is where and as whom this machine signs in.
 type Server struct {
 	Issuer                                string // "" where it does not name itself
+	NamesIssuer                           bool   // in each answer by the browser (RFC 9207)
 	AuthorizeURL, TokenURL                string
 	DeviceURL, RevokeURL                  string // "" where there is none
 	Client                                string
@@ -80,6 +81,7 @@ func OwnHub(ctx context.Context, c *http.Client, address string) (Server, error)
 		Token     string `json:"token_endpoint"`
 		Device    string `json:"device_authorization_endpoint"`
 		Revoke    string `json:"revocation_endpoint"`
+		Names     bool   `json:"authorization_response_iss_parameter_supported"`
 	}
 	switch {
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
@@ -98,7 +100,7 @@ func OwnHub(ctx context.Context, c *http.Client, address string) (Server, error)
 			return Server{}, fmt.Errorf("%w: it names the address %.100q", ErrNotAHub, e)
 		}
 	}
-	return Server{Issuer: m.Issuer, AuthorizeURL: m.Authorize, TokenURL: m.Token, DeviceURL: m.Device, RevokeURL: m.Revoke,
+	return Server{Issuer: m.Issuer, NamesIssuer: m.Names, AuthorizeURL: m.Authorize, TokenURL: m.Token, DeviceURL: m.Device, RevokeURL: m.Revoke,
 		Client: ownClient, Scopes: []string{"openid", "offline_access", "machine"}, RedirectHost: "127.0.0.1"}, nil
 }
 

@@ -79,6 +79,9 @@ func TestBrowser(t *testing.T) {
 			{"GET", callback + "?code=x", "", 400},
 			{"GET", callback + "?code=x&state=guessed", "", 400},
 			{"GET", callback + state + "&code=x&iss=https://other.example", "", 400},
+			{"GET", callback + state + "&code=x", "", 400},
+			{"GET", callback + state + "&code=x&iss=", "", 400},
+			{"GET", callback + state + "&error=access_denied", "", 400},
 			{"GET", callback + state + "&code=x", "evil.example", 421},
 			{"POST", callback + state + "&code=x", "", 405},
 		} {
@@ -106,13 +109,23 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// A hub that does not say who answers is believed.
+func TestBrowserAtAHubThatDoesNotNameItself(t *testing.T) {
+	a := newAuthority(t)
+	a.meta = map[string]any{"authorization_response_iss_parameter_supported": false}
+	tokens, err := login.Browser(t.Context(), hc, ownHub(t, a), "", func(page string, _ time.Time) { get(t, "GET", page, "") }, func() {})
+	if err != nil || tokens.Access != "access-1" {
+		t.Errorf("%+v, %v", tokens, err)
+	}
+}
+
 func TestBrowserWithoutTokens(t *testing.T) {
 	a := newAuthority(t)
 	s := ownHub(t, a)
 	back := func(t *testing.T, page, answer string) {
 		u, err := url.Parse(page)
 		must(t, err)
-		status, body := get(t, "GET", u.Query().Get("redirect_uri")+"?"+answer+"&state="+url.QueryEscape(u.Query().Get("state")), "")
+		status, body := get(t, "GET", u.Query().Get("redirect_uri")+"?"+answer+"&iss="+url.QueryEscape(a.srv.URL)+"&state="+url.QueryEscape(u.Query().Get("state")), "")
 		if status != 200 || !strings.Contains(body, "You can close this page") {
 			t.Errorf("the browser shows %d %s", status, body)
 		}
@@ -272,7 +285,7 @@ func TestOwnHub(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	var moved *login.MovedError
-	a.meta = map[string]string{"issuer": "https://hub.example/"}
+	a.meta = map[string]any{"issuer": "https://hub.example/"}
 	if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.As(err, &moved) || moved.Address != "https://hub.example" {
 		t.Errorf("a hub of another name: %v", err)
 	}
@@ -280,7 +293,7 @@ func TestOwnHub(t *testing.T) {
 	for _, field := range []string{"authorization_endpoint", "token_endpoint", "device_authorization_endpoint", "revocation_endpoint"} {
 		for _, to := range []string{"file:///etc/passwd", "https://other.example/token", "http://127.0.0.1:631/", "//other.example/token", "/token", "javascript:alert(1)", "%",
 			strings.Replace(a.srv.URL, "http:", "https:", 1) + "/token", strings.Replace(a.srv.URL, "http://", "http://anna@", 1) + "/token", a.srv.URL + ".other.example/token"} {
-			a.meta = map[string]string{field: to}
+			a.meta = map[string]any{field: to}
 			if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.Is(err, login.ErrNotAHub) {
 				t.Errorf("%s at %s: %v", field, to, err)
 			}
@@ -289,7 +302,7 @@ func TestOwnHub(t *testing.T) {
 	// What it calls itself is shown to the person.
 	for _, name := range []string{"", "hub", "file:///x", "javascript:alert(1)", "https://\x1b[2Jhub.example", "https://hub.example/\u202egnp", "https://anna@hub.example",
 		"https://hub.example/ pair with another", "https://" + strings.Repeat("x", 400)} {
-		a.meta = map[string]string{"issuer": name}
+		a.meta = map[string]any{"issuer": name}
 		if _, err := login.OwnHub(t.Context(), hc, a.srv.URL); !errors.Is(err, login.ErrNotAHub) || len(err.Error()) > 600 {
 			t.Errorf("a hub that calls itself %q: %v", name, err)
 		}
