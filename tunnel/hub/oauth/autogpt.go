@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 	msg "localpc/tunnel/wire/autogpt"
 )
@@ -257,7 +258,7 @@ func (f *Face) autogptIntrospect(_ http.ResponseWriter, r *http.Request) (any, e
 
 // hold refuses an address that has failed too often.
 func (f *Face) hold(r *http.Request) error {
-	if f.failures.spent(f.now(), network(from(r.Context()))) {
+	if f.failures.Spent(limit.Network(from(r.Context()))) {
 		return detail(http.StatusTooManyRequests, tooMany)
 	}
 	return nil
@@ -265,7 +266,7 @@ func (f *Face) hold(r *http.Request) error {
 
 // wrong counts a failure against its address.
 func (f *Face) wrong(r *http.Request, err error) error {
-	f.failures.take(f.now(), network(from(r.Context())))
+	f.failures.Take(limit.Network(from(r.Context())))
 	return err
 }
 

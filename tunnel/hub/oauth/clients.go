@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/zitadel/oidc/v3/pkg/oidc"
@@ -112,8 +111,8 @@ func describe(form url.Values, match bool, r *store.SignInRequest) error {
 	return nil
 }
 
-// label takes text for a person's eyes. What cannot be seen, such as a mark
-// that turns the order of letters, is made visible.
+// label takes text for a person's eyes, as it is: who shows it writes out what
+// cannot be seen.
 func label(field, s string) (string, error) {
 	switch {
 	case strings.TrimSpace(s) == "":
@@ -121,12 +120,7 @@ func label(field, s string) (string, error) {
 	case len(s) > maxLabel || !utf8.ValidString(s):
 		return "", fmt.Errorf("%s must be text of at most %d bytes", field, maxLabel)
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return utf8.RuneError
-	}, strings.TrimSpace(s)), nil
+	return strings.TrimSpace(s), nil
 }
 
 // ownClient is what the library asks of our client.

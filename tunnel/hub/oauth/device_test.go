@@ -341,21 +341,3 @@ func TestGuessesAreLimited(t *testing.T) {
 		t.Errorf("after a minute: %v", err)
 	}
 }
-
-// The limiter itself costs no memory, however many come.
-func TestLimiterIsBounded(t *testing.T) {
-	l := newLimiter(2, time.Second)
-	now := time.Now()
-	for i := range 3 * maxNetworks {
-		l.take(now, fmt.Sprint(i))
-	}
-	if len(l.of) > maxNetworks {
-		t.Errorf("%d networks are remembered", len(l.of))
-	}
-	if l.take(now, "a new one") {
-		t.Error("those beyond share an allowance, which is used up")
-	}
-	if later := now.Add(time.Minute); !l.take(later, "a new one") || len(l.of) > maxNetworks {
-		t.Error("the idle are not forgotten")
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 )
 
@@ -23,7 +24,7 @@ func FuzzAutoGPTBodies(f *testing.F) {
 	}
 	h := fuzzHub(f)
 	f.Fuzz(func(t *testing.T, body string, isJSON bool) {
-		h.failures = newLimiter(60, 1)
+		h.failures = limit.New(60, 1, h.now)
 		for _, path := range []string{"/api/oauth/token", "/api/oauth/revoke", "/api/oauth/introspect", "/api/oauth/authorize"} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", map[bool]string{true: "application/json", false: "application/x-www-form-urlencoded"}[isJSON])
@@ -46,7 +47,7 @@ func FuzzForms(f *testing.F) {
 	}
 	h := fuzzHub(f)
 	f.Fuzz(func(t *testing.T, body string) {
-		h.failures, h.asks = newLimiter(60, 1), newLimiter(60, 1)
+		h.failures, h.asks = limit.New(60, 1, h.now), limit.New(60, 1, h.now)
 		for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/device_authorization"} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

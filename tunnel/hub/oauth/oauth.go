@@ -22,6 +22,7 @@ import (
 
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 )
 
@@ -59,10 +60,10 @@ type Face struct {
 	log      *slog.Logger
 	key      *signingKey
 	handler  http.Handler
-	asks     *limiter // requests that wait for a person
-	failures *limiter // wrong tokens and codes of programs
-	typed    *limiter // codes that a person typed
-	typedAll *limiter // the same, of everybody
+	asks     *limit.Limiter // requests that wait for a person
+	failures *limit.Limiter // wrong tokens and codes of programs
+	typed    *limit.Limiter // codes that a person typed
+	typedAll *limit.Limiter // the same, of everybody
 
 	cancel context.CancelFunc
 	done   chan struct{} // the sweep has ended
@@ -92,13 +93,9 @@ func New(ctx context.Context, o Options) (*Face, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Face{
-		o: o, store: o.Store, log: o.Log, key: key, done: make(chan struct{}),
-		asks:     newLimiter(20, 6*time.Second),
-		failures: newLimiter(60, time.Second),
-		typed:    newLimiter(10, 6*time.Second),
-		typedAll: newLimiter(60, time.Second),
-	}
+	f := &Face{o: o, store: o.Store, log: o.Log, key: key, done: make(chan struct{})}
+	f.asks, f.failures = limit.New(20, 6*time.Second, f.now), limit.New(60, time.Second, f.now)
+	f.typed, f.typedAll = limit.New(10, 6*time.Second, f.now), limit.New(60, time.Second, f.now)
 	f.handler = f.routes()
 	ctx, f.cancel = context.WithCancel(ctx)
 	go f.sweep(ctx)

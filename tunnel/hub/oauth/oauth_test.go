@@ -186,7 +186,7 @@ func TestAuthorizeRefusals(t *testing.T) {
 		t.Fatalf("IPv6 loopback: %v, %v", at, err)
 	}
 	p, err := h.Pending(t.Context(), at.Query().Get("request"))
-	if err != nil || p.MachineName != "Mac\ufffd-1" {
+	if err != nil || p.MachineName != "Mac\u202e-1" {
 		t.Errorf("%+q, %v", p.MachineName, err)
 	}
 	if to, err := h.Deny(t.Context(), p.ID); err != nil || !strings.HasPrefix(to, "http://[::1]:9/callback?") || !strings.Contains(to, "error=access_denied") || !strings.Contains(to, "state=s+t") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zitadel/oidc/v3/pkg/op"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 )
 
@@ -53,7 +54,7 @@ func (f *Face) Pending(ctx context.Context, id string) (Pending, error) {
 // ErrTooMany when from, or everybody together, has tried too often.
 func (f *Face) PendingDevice(ctx context.Context, userCode string, from netip.Addr) (Pending, error) {
 	now := f.now()
-	if !f.typed.take(now, network(from)) || !f.typedAll.take(now, "") {
+	if !f.typed.Take(limit.Network(from)) || !f.typedAll.Take("") {
 		return Pending{}, ErrTooMany
 	}
 	code, ok := typedCode(userCode)

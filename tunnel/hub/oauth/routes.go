@@ -10,6 +10,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
+
+	"localpc/tunnel/hub/limit"
 )
 
 // maxBody bounds a request's body, in bytes.
@@ -47,7 +49,7 @@ func (f *Face) visit(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Content-Type-Options", "nosniff")
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), fromKey{}, addressOf(r))))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), fromKey{}, limit.From(r))))
 	})
 }
 
@@ -97,7 +99,7 @@ func (f *Face) authorizeDoor(next http.Handler) http.Handler {
 // logged, and holds off an address that has failed too often.
 func (f *Face) formDoor(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f.failures.spent(f.now(), network(from(r.Context()))) {
+		if f.failures.Spent(limit.Network(from(r.Context()))) {
 			w.Header().Set("Retry-After", "60")
 			op.WriteError(w, r, op.NewStatusError(&oidc.Error{ErrorType: "temporarily_unavailable", Description: tooMany}, http.StatusTooManyRequests), nil)
 			return

@@ -15,6 +15,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 )
 
@@ -42,7 +43,7 @@ func from(ctx context.Context) netip.Addr {
 
 // refused counts a wrong token or code of a program against its address.
 func (s server) refused(ctx context.Context, err error) error {
-	s.failures.take(s.now(), network(from(ctx)))
+	s.failures.Take(limit.Network(from(ctx)))
 	return err
 }
 
@@ -51,11 +52,11 @@ const tooMany = "Too many attempts; try again in a minute."
 // add keeps a request for the person, who has DeviceTTL to answer it.
 func (f *Face) add(ctx context.Context, c *client, r *store.SignInRequest, deviceCode, userCode string) error {
 	now, from := f.now(), from(ctx)
-	if !f.asks.take(now, network(from)) {
+	if !f.asks.Take(limit.Network(from)) {
 		return store.ErrFull
 	}
 	r.ID, r.Client, r.Until = random(16), c.id, now.Add(f.o.DeviceTTL)
-	r.Address, r.Source = addressText(from), network(from)
+	r.Address, r.Source = addressText(from), limit.Network(from)
 	return f.store.AddSignInRequest(ctx, now, *r, deviceCode, userCode, f.o.DevicePoll)
 }
 

@@ -80,7 +80,7 @@ func here(r *http.Request) string {
 func (f *Face) setPassword(w http.ResponseWriter, r *http.Request, u *store.User) {
 	if u.Password {
 		name := guesses(u.Name)
-		if !f.names.take(name) {
+		if !f.names.Take(name) {
 			f.account(w, r, u, http.StatusTooManyRequests, tooMany)
 			return
 		}
@@ -93,7 +93,7 @@ func (f *Face) setPassword(w http.ResponseWriter, r *http.Request, u *store.User
 			f.failed(w, r, err)
 			return
 		}
-		f.names.give(name)
+		f.names.Give(name)
 	}
 	password := r.PostFormValue("password")
 	if err := store.CheckPassword(u.Name, password); err != nil {
@@ -174,7 +174,7 @@ func (f *Face) showRemovePasskey(w http.ResponseWriter, r *http.Request, u *stor
 	if !ok {
 		return
 	}
-	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove the passkey " + visible(p.Name) + "?", Nav: "account", Data: confirm{
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove the passkey " + Visible(p.Name) + "?", Nav: "account", Data: confirm{
 		Lines:  []string{"It opens this hub no more. Your device may still offer it; you can delete it there too."},
 		Action: r.URL.Path, Yes: "Remove", To: "/account", Word: "Keep it"}})
 }
@@ -230,7 +230,7 @@ func (f *Face) showEndSignIn(w http.ResponseWriter, r *http.Request, u *store.Us
 	if name == "" {
 		name = s.Client
 	}
-	f.show(w, r, http.StatusOK, "confirm", view{Title: "End the sign-in of " + visible(name) + "?", Nav: "account", Data: confirm{
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "End the sign-in of " + Visible(name) + "?", Nav: "account", Data: confirm{
 		Lines:  []string{"Its connection ends now, with what runs over it. To connect again, somebody has to sign in anew from that computer."},
 		Action: r.URL.Path, Yes: "End it", To: "/account", Word: "Keep it"}})
 }

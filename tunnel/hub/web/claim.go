@@ -74,14 +74,14 @@ func (f *Face) closed(w http.ResponseWriter, r *http.Request) bool {
 // invited looks a link's token up, or answers.
 func (f *Face) invited(w http.ResponseWriter, r *http.Request, token string) (claimData, bool) {
 	address := network(r)
-	if !f.invites.take(address) {
+	if !f.invites.Take(address) {
 		f.sorry(w, r, http.StatusTooManyRequests, "Too many tries", tooMany)
 		return claimData{}, false
 	}
 	i, err := f.o.Store.FindInvite(r.Context(), token)
 	switch {
 	case err == nil:
-		f.invites.give(address)
+		f.invites.Give(address)
 		return claimData{Path: r.URL.Path, Kind: i.Kind, Token: token, Name: i.User.Name, Until: i.Expires, Min: store.MinPassword, user: i.User}, true
 	case !errors.Is(err, store.ErrNotFound):
 		f.failed(w, r, err)

@@ -122,7 +122,7 @@ func (f *Face) folderPage(w http.ResponseWriter, r *http.Request, m store.Machin
 		f.failed(w, r, err)
 		return
 	}
-	name, base := visible(m.Name), "/machines/"+url.PathEscape(m.ID)+"/folder"
+	name, base := Visible(m.Name), "/machines/"+url.PathEscape(m.ID)+"/folder"
 	d := folderData{Name: name, Base: base, Set: set}
 	ctx, cancel := context.WithTimeout(r.Context(), lookFor)
 	defer cancel()
@@ -233,7 +233,7 @@ func says(err error) string {
 	if utf8.RuneCountInString(said) > most {
 		said = string([]rune(said)[:most]) + "…"
 	}
-	return " It says: “" + visible(said) + "”"
+	return " It says: “" + Visible(said) + "”"
 }
 
 // setFolder keeps the folder that somebody chose, as the computer names it, or
@@ -253,7 +253,7 @@ func (f *Face) setFolder(w http.ResponseWriter, r *http.Request, u *store.User) 
 			return
 		}
 		f.log.Info("Folder for programs forgotten", "user", u.ID, "machine", m.ID)
-		f.done(w, r, "/", "No new program can work on "+visible(m.Name)+".")
+		f.done(w, r, "/", "No new program can work on "+Visible(m.Name)+".")
 		return
 	}
 	at := wayOf(r.PostForm)
@@ -271,7 +271,7 @@ func (f *Face) setFolder(w http.ResponseWriter, r *http.Request, u *store.User) 
 			return
 		}
 		f.log.Info("Folder for programs set", "user", u.ID, "machine", m.ID)
-		f.done(w, r, "/", "Programs that start on "+visible(m.Name)+" work in "+visible(folder)+" from now on.")
+		f.done(w, r, "/", "Programs that start on "+Visible(m.Name)+" work in "+Visible(folder)+" from now on.")
 	case wire.CodeSessionNotOpen:
 		f.folderPage(w, r, m, http.StatusConflict, way{}, "", true)
 	default:

@@ -68,7 +68,7 @@ func (f *Face) showRevokeKey(w http.ResponseWriter, r *http.Request, u *store.Us
 	if !ok {
 		return
 	}
-	f.show(w, r, http.StatusOK, "confirm", view{Title: "Revoke the key of " + visible(k.Name) + "?", Nav: "keys", Data: confirm{
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "Revoke the key of " + Visible(k.Name) + "?", Nav: "keys", Data: confirm{
 		Lines:  []string{"The program is shut out now, and what it runs on your computers ends. This cannot be undone: it would need a new key."},
 		Action: r.URL.Path, Yes: "Revoke", To: "/keys", Word: "Keep it"}})
 }
@@ -85,5 +85,5 @@ func (f *Face) revokeKey(w http.ResponseWriter, r *http.Request, u *store.User) 
 		return
 	}
 	f.log.Info("Key revoked by its person", "user", u.ID, "key", k.ID)
-	f.done(w, r, "/keys", "The key of "+visible(k.Name)+" is revoked.")
+	f.done(w, r, "/keys", "The key of "+Visible(k.Name)+" is revoked.")
 }

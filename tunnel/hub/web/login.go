@@ -55,7 +55,7 @@ func (f *Face) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 	address, name := network(r), guesses(d.Name)
 	passkey := r.PostFormValue("credential")
-	if !f.logins.take(address) || passkey == "" && !f.names.take(name) {
+	if !f.logins.Take(address) || passkey == "" && !f.names.Take(name) {
 		f.log.Warn("Log-in refused", "address", address, "reason", "too many tries")
 		refuse(http.StatusTooManyRequests, tooMany)
 		return
@@ -83,9 +83,9 @@ func (f *Face) logIn(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		return
 	}
-	f.logins.give(address)
+	f.logins.Give(address)
 	if passkey == "" {
-		f.names.give(name)
+		f.names.Give(name)
 	}
 	if err := f.enter(r, u); err != nil {
 		f.failed(w, r, err)

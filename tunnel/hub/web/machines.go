@@ -86,7 +86,7 @@ func (f *Face) showDisconnect(w http.ResponseWriter, r *http.Request, u *store.U
 	if !ok {
 		return
 	}
-	f.show(w, r, http.StatusOK, "confirm", view{Title: "Disconnect " + visible(m.Name) + "?", Nav: "machines", Data: confirm{
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "Disconnect " + Visible(m.Name) + "?", Nav: "machines", Data: confirm{
 		Lines:  []string{"What runs there for a program ends now, and no program reaches it any more.", "To use it again, somebody has to connect it anew from that computer."},
 		Action: r.URL.Path, Yes: "Disconnect", To: "/", Word: "Keep it"}})
 }
@@ -103,7 +103,7 @@ func (f *Face) disconnect(w http.ResponseWriter, r *http.Request, u *store.User)
 		return
 	}
 	f.log.Info("Machine disconnected by its person", "user", u.ID, "machine", m.ID)
-	f.done(w, r, "/", visible(m.Name)+" is disconnected.")
+	f.done(w, r, "/", Visible(m.Name)+" is disconnected.")
 }
 
 func (f *Face) showForget(w http.ResponseWriter, r *http.Request, u *store.User) {
@@ -111,7 +111,7 @@ func (f *Face) showForget(w http.ResponseWriter, r *http.Request, u *store.User)
 	if !ok {
 		return
 	}
-	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove " + visible(m.Name) + " from the list?", Nav: "machines", Data: confirm{
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove " + Visible(m.Name) + " from the list?", Nav: "machines", Data: confirm{
 		Lines:  []string{"It is disconnected already. The hub also forgets up to where that computer's record had come, by which it would notice a cut.", "It comes back when somebody connects it anew from there."},
 		Action: r.URL.Path, Yes: "Remove", To: "/", Word: "Keep it"}})
 }
@@ -130,6 +130,6 @@ func (f *Face) forget(w http.ResponseWriter, r *http.Request, u *store.User) {
 		f.failed(w, r, err)
 	default:
 		f.log.Info("Machine removed by its person", "user", u.ID, "machine", m.ID)
-		f.done(w, r, "/", visible(m.Name)+" is removed from the list.")
+		f.done(w, r, "/", Visible(m.Name)+" is removed from the list.")
 	}
 }

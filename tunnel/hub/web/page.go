@@ -85,7 +85,7 @@ func newFile(kind string, data []byte) file {
 
 func (p pages) funcs() template.FuncMap {
 	return template.FuncMap{
-		"v":   visible,
+		"v":   Visible,
 		"ago": ago,
 		"utc": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 		"day": func(t time.Time) string { return t.UTC().Format("2 January 2006") },

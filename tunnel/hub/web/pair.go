@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 )
@@ -78,7 +79,7 @@ func (f *Face) typedCode(w http.ResponseWriter, r *http.Request, _ *store.User) 
 		f.askCode(w, r, http.StatusUnprocessableEntity, "", "Type the code that the computer shows.")
 		return
 	}
-	p, err := f.o.OAuth.PendingDevice(r.Context(), code, from(r))
+	p, err := f.o.OAuth.PendingDevice(r.Context(), code, limit.From(r))
 	switch {
 	case errors.Is(err, oauth.ErrTooMany):
 		f.askCode(w, r, http.StatusTooManyRequests, "", "There were too many wrong codes from here. Wait a minute, then try again.")
@@ -139,7 +140,7 @@ func (f *Face) answer(w http.ResponseWriter, r *http.Request, u *store.User) {
 	}
 	n := note{Kind: "ok", To: "/", Word: "See your machines",
 		Lines: []string{"It may take a few seconds to show up. Nothing on it is allowed yet: it asks its person about each thing.", "You can close this page."}}
-	title := visible(p.MachineName) + " is connected"
+	title := Visible(p.MachineName) + " is connected"
 	if !yes {
 		title, n.Kind, n.Lines = "Nothing was connected", "", []string{"The computer is told that you said no. You can close this page."}
 	}

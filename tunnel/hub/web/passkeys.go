@@ -86,7 +86,7 @@ func (f *Face) passkeyOptions(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusConflict, "Passkeys do not work at this address. Open "+f.base.String()+" instead.")
 		return
 	}
-	if !f.ceremonies.take(network(r)) {
+	if !f.ceremonies.Take(network(r)) {
 		refuse(http.StatusTooManyRequests, tooMany)
 		return
 	}

@@ -73,7 +73,7 @@ func (f *Face) showRemovePerson(w http.ResponseWriter, r *http.Request, _ *store
 		f.sorry(w, r, http.StatusConflict, "The owner stays", "A hub has one owner, who cannot be removed.")
 		return
 	}
-	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove " + visible(p.Name) + "?", Nav: "people", Data: confirm{
+	f.show(w, r, http.StatusOK, "confirm", view{Title: "Remove " + Visible(p.Name) + "?", Nav: "people", Data: confirm{
 		Lines:  []string{"They are logged out, and their computers and programs are disconnected now. This cannot be undone."},
 		Action: r.URL.Path, Yes: "Remove", To: "/people", Word: "Keep them"}})
 }
@@ -94,7 +94,7 @@ func (f *Face) removePerson(w http.ResponseWriter, r *http.Request, u *store.Use
 		return
 	}
 	f.log.Info("Person removed", "user", p.ID, "by", u.ID)
-	f.done(w, r, "/people", visible(p.Name)+" is removed.")
+	f.done(w, r, "/people", Visible(p.Name)+" is removed.")
 }
 
 func (f *Face) showResetPerson(w http.ResponseWriter, r *http.Request, u *store.User) {
@@ -106,9 +106,9 @@ func (f *Face) showResetPerson(w http.ResponseWriter, r *http.Request, u *store.
 		f.sorry(w, r, http.StatusConflict, "That is you", "Change how you log in yourself on the page Account.")
 		return
 	}
-	title, line := "Reset how "+visible(p.Name)+" logs in?", "Their password and passkeys end now, and they are logged out everywhere. You get a link to give them, with which they choose anew. Their computers stay connected."
+	title, line := "Reset how "+Visible(p.Name)+" logs in?", "Their password and passkeys end now, and they are logged out everywhere. You get a link to give them, with which they choose anew. Their computers stay connected."
 	if !p.Claimed {
-		title, line = "Make a new link for "+visible(p.Name)+"?", "The link that you made before ends."
+		title, line = "Make a new link for "+Visible(p.Name)+"?", "The link that you made before ends."
 	}
 	f.show(w, r, http.StatusOK, "confirm", view{Title: title, Nav: "people", Data: confirm{
 		Lines: []string{line}, Action: r.URL.Path, Yes: "Make the link", To: "/people", Word: "Leave it"}})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 )
 
@@ -146,7 +147,7 @@ func (f *Face) withSession(next http.Handler) http.Handler {
 			f.failed(w, r, err)
 			return
 		default:
-			if address := from(r).String(); f.sessions.GetString(ctx, keyAddress) != address {
+			if address := limit.From(r).String(); f.sessions.GetString(ctx, keyAddress) != address {
 				f.sessions.Put(ctx, keyAddress, address)
 			}
 			r = r.WithContext(context.WithValue(ctx, userKey{}, &u))
@@ -200,7 +201,7 @@ func (f *Face) enter(r *http.Request, u store.User) error {
 	f.sessions.Put(ctx, keyUser, u.ID)
 	f.sessions.Put(ctx, keyAt, f.o.Now().UTC().Format(time.RFC3339))
 	f.sessions.Put(ctx, keyAgent, agent)
-	f.sessions.Put(ctx, keyAddress, from(r).String())
+	f.sessions.Put(ctx, keyAddress, limit.From(r).String())
 	return nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// visible returns s with everything that cannot be seen written as an escape:
+// Visible returns s with everything that cannot be seen written as an escape:
 // control characters, invisible and bidirectional ones, odd spaces, and bytes
 // that are not UTF-8. A name must not look like another, nor turn the words
-// around it.
-func visible(s string) string {
+// around it. It says the same as consent.Visible, which the hub does not import.
+func Visible(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -22,6 +22,8 @@ func visible(s string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
 		case r < 0x20 || r == 0x7f:
 			fmt.Fprintf(&b, `\x%02x`, r)
 		case hidden(r) && r > 0xffff:

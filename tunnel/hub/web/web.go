@@ -22,6 +22,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/go-webauthn/webauthn/webauthn"
 
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 )
@@ -90,7 +91,7 @@ type Face struct {
 	pages    pages
 	handler  http.Handler
 
-	logins, names, ceremonies, invites *limiter
+	logins, names, ceremonies, invites *limit.Limiter
 }
 
 // New makes the pages.
@@ -120,11 +121,11 @@ func New(o Options) (*Face, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	f.prepareSessions()
-	const per = 10 * time.Minute
-	f.logins = newLimiter(10, per, o.Now)     // failures of an address
-	f.names = newLimiter(30, per, o.Now)      // failures for a name
-	f.ceremonies = newLimiter(60, per, o.Now) // passkeys begun from an address
-	f.invites = newLimiter(30, per, o.Now)    // wrong links from an address
+	many := func(n int) *limit.Limiter { return limit.New(n, 10*time.Minute/time.Duration(n), o.Now) }
+	f.logins = many(10)     // failures of a network
+	f.names = many(30)      // failures for a name
+	f.ceremonies = many(60) // passkeys begun from a network
+	f.invites = many(30)    // wrong links from a network
 	f.handler = f.routes()
 	return f, nil
 }
@@ -266,30 +267,8 @@ func policy(scripts, loopback bool) string {
 	return p
 }
 
-// from is the address that a request came from.
-func from(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		a, _ := netip.ParseAddr(r.RemoteAddr)
-		return a.Unmap().WithZone("")
-	}
-	return ap.Addr().Unmap().WithZone("")
-}
-
-// network is what tries are counted by: of IPv6 the /48, as much as one
-// subscriber may have.
-func network(r *http.Request) string {
-	a := from(r)
-	bits := 32
-	if a.Is6() {
-		bits = 48
-	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return ""
-	}
-	return p.String()
-}
+// network is what tries are counted by.
+func network(r *http.Request) string { return limit.Network(limit.From(r)) }
 
 // nothing is at every address that is no page.
 func (f *Face) nothing(w http.ResponseWriter, r *http.Request) {

@@ -1,52 +1,12 @@
 package web
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"localpc/tunnel/hub/store"
 )
-
-func TestLimiter(t *testing.T) {
-	now := time.Now()
-	l := newLimiter(2, time.Minute, func() time.Time { return now })
-	take := func(key string, want bool) {
-		t.Helper()
-		if got := l.take(key); got != want {
-			t.Errorf("%s: %v", key, got)
-		}
-	}
-	take("a", true)
-	take("a", true)
-	take("a", false)
-	take("b", true)
-	l.give("b")
-	take("b", true)
-	take("b", true)
-	take("b", false)
-	now = now.Add(time.Minute)
-	take("a", true)
-	// A flood of keys costs no more memory, and lets no more through.
-	for i := range maxKeys {
-		l.take(fmt.Sprint(i))
-	}
-	if len(l.keys) > maxKeys+1 {
-		t.Errorf("%d keys are kept", len(l.keys))
-	}
-	through := 0
-	for i := range 100 {
-		if l.take(fmt.Sprint("late", i)) {
-			through++
-		}
-	}
-	if through > 2 {
-		t.Errorf("%d keys on top got through", through)
-	}
-	now = now.Add(time.Minute)
-	take("late again", true)
-}
 
 func TestAgo(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
