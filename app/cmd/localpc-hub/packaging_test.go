@@ -269,13 +269,14 @@ func TestContainer(t *testing.T) {
 		}
 	}
 	entry := quotedWords(t, between(t, text, "ENTRYPOINT [", "]"))
-	words := append(entry[1:], quotedWords(t, between(t, text, "\nCMD [", "]"))...)
+	// What is said after the image's name comes after the entry point.
+	words := append(entry[1:], strings.Fields(between(t, text, " localpc-hub \\\n#", "\n"))...)
 	for i, w := range words {
 		if w == "0.0.0.0:4417" {
 			words[i] = "0.0.0.0:0" // the usual port may be in use here
 		}
 	}
-	c, address := start(t, run(entry[0], append(words, "--public-url", "https://hub.example")...))
+	c, address := start(t, run(entry[0], words...))
 	if address != "https://hub.example" {
 		t.Errorf("it is at %s", address)
 	}
