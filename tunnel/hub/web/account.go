@@ -79,8 +79,8 @@ func here(r *http.Request) string {
 // out: who knew the old one is so too.
 func (f *Face) setPassword(w http.ResponseWriter, r *http.Request, u *store.User) {
 	if u.Password {
-		name := guesses(u.Name)
-		if !f.names.Take(name) {
+		count, key := f.guesses(r, u.Name)
+		if !count.Take(key) {
 			f.account(w, r, u, http.StatusTooManyRequests, tooMany)
 			return
 		}
@@ -93,7 +93,7 @@ func (f *Face) setPassword(w http.ResponseWriter, r *http.Request, u *store.User
 			f.failed(w, r, err)
 			return
 		}
-		f.names.Give(name)
+		count.Give(key)
 	}
 	password := r.PostFormValue("password")
 	if err := store.CheckPassword(u.Name, password); err != nil {

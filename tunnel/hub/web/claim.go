@@ -85,12 +85,20 @@ func (f *Face) invited(w http.ResponseWriter, r *http.Request, token string) (cl
 		return claimData{Path: r.URL.Path, Kind: i.Kind, Token: token, Name: i.User.Name, Until: i.Expires, Min: store.MinPassword, user: i.User}, true
 	case !errors.Is(err, store.ErrNotFound):
 		f.failed(w, r, err)
-	case r.URL.Path == setupPath:
-		f.show(w, r, http.StatusForbidden, "claim", view{Title: claimTitles[store.InviteSetup], Error: lateSetup, Data: claimData{Path: setupPath}})
 	default:
-		f.sorry(w, r, http.StatusGone, "This link is not good any more", lateInvite)
+		f.late(w, r)
 	}
 	return claimData{}, false
+}
+
+// late answers to a link that is not good.
+func (f *Face) late(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path != setupPath:
+		f.sorry(w, r, http.StatusGone, "This link is not good any more", lateInvite)
+	case !f.closed(w, r):
+		f.show(w, r, http.StatusForbidden, "claim", view{Title: claimTitles[store.InviteSetup], Error: lateSetup, Data: claimData{Path: setupPath}})
+	}
 }
 
 func (f *Face) claim(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +131,7 @@ func (f *Face) claim(w http.ResponseWriter, r *http.Request) {
 	u, err := f.o.Store.Claim(r.Context(), d.Token, c)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		f.sorry(w, r, http.StatusGone, "This link is not good any more", lateInvite)
+		f.late(w, r)
 		return
 	case errors.Is(err, store.ErrNameTaken):
 		refuse(sentence(err))
@@ -136,6 +144,7 @@ func (f *Face) claim(w http.ResponseWriter, r *http.Request) {
 		f.failed(w, r, err)
 		return
 	}
+	f.knowDevice(w, r, u)
 	f.log.Info("Person chose how to log in", "user", u.ID, "kind", d.Kind, "passkey", c.Passkey != nil)
 	flash := "Welcome. Next, connect a computer."
 	if d.Kind == store.InviteReset {

@@ -203,8 +203,7 @@ func TestAComputerOfSomebodyElse(t *testing.T) {
 	bo := s.member("Bo")
 	s.machine(bo.ID, "m1", "Bo's PC", true)
 	b := s.browser(desk).logIn("Ana").open(s.asks(p.redirect, "m1", "Bo's PC", "4711")).sees("4711")
-	b.click("Yes, connect this computer")
-	// Whether it is refused here or when its tokens are asked for, it stays Bo's.
+	b.click("Yes, connect this computer").sees("This computer is somebody else's", "That computer belongs to another person of this hub.", "They have to disconnect it first").check("pair-taken")
 	if list, err := s.store.Machines(t.Context(), store.OwnerID); err != nil || len(list) != 0 {
 		t.Errorf("Ana has %+v, %v", list, err)
 	}

@@ -81,9 +81,21 @@ func (c *caller) logIn(name string) *caller {
 func (c *caller) cookie() *http.Cookie {
 	u, _ := url.Parse(c.site.url)
 	for _, k := range c.http.Jar.Cookies(u) {
-		return k
+		if k.Name == "localpc_hub" {
+			return k
+		}
 	}
 	return nil
+}
+
+// setCookie is the header that sets a cookie, "" for none.
+func setCookie(h http.Header, name string) string {
+	for _, k := range h.Values("Set-Cookie") {
+		if strings.HasPrefix(k, name+"=") {
+			return k
+		}
+	}
+	return ""
 }
 
 func TestHeaders(t *testing.T) {
@@ -137,11 +149,14 @@ func TestCookies(t *testing.T) {
 		t.Errorf("a visit alone sets a cookie: %q", a.Header.Get("Set-Cookie"))
 	}
 	a := c.post("/login", url.Values{"name": {"Ana"}, "password": {password}})
-	if k := a.Header.Get("Set-Cookie"); !strings.Contains(k, "HttpOnly") || !strings.Contains(k, "SameSite=Lax") || !strings.Contains(k, "Path=/;") || strings.Contains(k, "Domain") {
-		t.Errorf("cookie %q", k)
-	}
-	if age := a.Cookies()[0].MaxAge; age < 30*86400-60 || age > 30*86400+60 {
-		t.Errorf("the cookie is good for %d s", age)
+	for name, days := range map[string]int{"localpc_hub": 30, "localpc_device": 365} {
+		k := setCookie(a.Header, name)
+		if !strings.Contains(k, "HttpOnly") || !strings.Contains(k, "SameSite=Lax") || !strings.Contains(k, "Path=/;") || strings.Contains(k, "Domain") {
+			t.Errorf("cookie %q", k)
+		}
+		if c, err := http.ParseSetCookie(k); err != nil || c.MaxAge < days*86400-60 || c.MaxAge > days*86400+60 {
+			t.Errorf("the cookie %q is not good for %d days", k, days)
+		}
 	}
 	// What is kept is not what the browser has.
 	first := c.cookie().Value
@@ -171,18 +186,39 @@ func TestCookies(t *testing.T) {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	secure.Handler().ServeHTTP(w, r)
-	if k := w.Header().Get("Set-Cookie"); !strings.HasPrefix(k, "__Host-localpc_hub=") || !strings.Contains(k, "; Secure") {
-		t.Errorf("cookie over https: %q", k)
+	k := setCookie(w.Header(), "__Host-localpc_hub")
+	if d := setCookie(w.Header(), "__Host-localpc_device"); !strings.Contains(k, "; Secure") || !strings.Contains(d, "; Secure") {
+		t.Errorf("cookies over https: %q, %q", k, d)
 	}
 	// Another face takes it too, but not from another site's page.
 	r = httptest.NewRequest("POST", "https://hub.example/api/oauth/authorize", nil)
-	r.Header.Set("Cookie", strings.SplitN(w.Header().Get("Set-Cookie"), ";", 2)[0])
+	r.Header.Set("Cookie", strings.SplitN(k, ";", 2)[0])
 	if u, ok := secure.User(r); !ok || u != store.OwnerID {
 		t.Errorf("user %q, %v", u, ok)
 	}
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	if u, ok := secure.User(r); ok {
 		t.Errorf("user %q of another site's page", u)
+	}
+}
+
+// Browsers shall come over https alone where the hub has the name to itself.
+func TestHTTPSAlone(t *testing.T) {
+	t.Parallel()
+	s := owned(t)
+	for at, want := range map[string]string{"https://hub.example": "max-age=31536000", "https://Hub.example:443/": "max-age=31536000", "https://hub.example:8443": "",
+		"http://hub.example": "", "https://localhost": "", "https://hub.localhost": "", "https://192.0.2.7": "", "https://[2001:db8::1]": ""} {
+		f, err := web.New(web.Options{Store: s.store, OAuth: s.oauth, Hub: s, PublicURL: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/login", "/nothing", "/web/style.css"} {
+			w := httptest.NewRecorder()
+			f.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+			if got := w.Header().Get("Strict-Transport-Security"); got != want {
+				t.Errorf("%s%s: %q, want %q", at, path, got, want)
+			}
+		}
 	}
 }
 
@@ -408,6 +444,10 @@ func TestPasskeyOptions(t *testing.T) {
 			t.Errorf("%s: %d %s", form, a.StatusCode, a.text)
 		}
 	}
+	// Where nobody has set the hub up, there is no owner to ask.
+	if a := newSite(t).caller().post("/passkey/options", url.Values{"kind": {"invite"}, "token": {"x"}}); a.StatusCode != http.StatusGone || !strings.Contains(a.text, "Take the newest one") || strings.Contains(a.text, "owner") {
+		t.Errorf("set-up: %d %s", a.StatusCode, a.text)
+	}
 	for _, answer := range []string{"x", "{}", `{"id":"AA","rawId":"AA","type":"public-key","response":{}}`} {
 		c.post("/passkey/options", url.Values{"kind": {"login"}})
 		if a := c.post("/login", url.Values{"credential": {answer}}); a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.text, "That passkey is not known here.") {
@@ -472,6 +512,26 @@ func TestNamesAreShownAsTheyAre(t *testing.T) {
 	at := c.get(strings.TrimPrefix(s.asks(p.redirect, "m2", "PC\u202e", "4711"), s.url)).Header.Get("Location")
 	if text := c.get(strings.TrimPrefix(at, s.url)).text; strings.Contains(text, "\u202e") || !strings.Contains(text, `PC\u202e`) {
 		t.Errorf("a computer's name turns the words around it:\n%s", text)
+	}
+}
+
+// A link is not called used where the hub cannot look.
+func TestPasskeyOptionsOfABrokenStore(t *testing.T) {
+	t.Parallel()
+	s, broken := newSite(t), newSite(t)
+	f, err := web.New(web.Options{Store: broken.store, OAuth: s.oauth, Hub: s, PublicURL: s.url, Log: logTo(s)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := broken.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("POST", s.url+"/passkey/options", strings.NewReader("kind=invite&token=x"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	f.Handler().ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "its log says why") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

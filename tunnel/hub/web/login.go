@@ -53,9 +53,10 @@ func (f *Face) logIn(w http.ResponseWriter, r *http.Request) {
 		}
 		f.show(w, r, status, "login", view{Title: "Log in", Error: sentence, Data: d})
 	}
-	address, name := network(r), guesses(d.Name)
+	address := network(r)
+	count, key := f.guesses(r, d.Name)
 	passkey := r.PostFormValue("credential")
-	if !f.logins.Take(address) || passkey == "" && !f.names.Take(name) {
+	if !f.logins.Take(address) || passkey == "" && !count.Take(key) {
 		f.log.Warn("Log-in refused", "address", address, "reason", "too many tries")
 		refuse(http.StatusTooManyRequests, tooMany)
 		return
@@ -85,19 +86,16 @@ func (f *Face) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 	f.logins.Give(address)
 	if passkey == "" {
-		f.names.Give(name)
+		count.Give(key)
 	}
 	if err := f.enter(r, u); err != nil {
 		f.failed(w, r, err)
 		return
 	}
+	f.knowDevice(w, r, u)
 	f.log.Info("Logged in", "user", u.ID, "address", address, "passkey", passkey != "")
 	http.Redirect(w, r, d.Next, http.StatusSeeOther)
 }
-
-// guesses is what wrong passwords for a name are counted by, however the name
-// is written.
-func guesses(name string) string { return "name " + store.LoginName(name) }
 
 func (f *Face) logOut(w http.ResponseWriter, r *http.Request) {
 	if err := f.sessions.Destroy(r.Context()); err != nil {

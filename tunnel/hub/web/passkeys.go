@@ -14,6 +14,8 @@ import (
 	"localpc/tunnel/hub/store"
 )
 
+const brokenHub = "The hub could not do that; its log says why."
+
 var errPasskey = errors.New("the passkey was not made; try again")
 
 // preparePasskeys sets passkeys up where browsers have them: under a name,
@@ -124,7 +126,7 @@ func (f *Face) passkeyOptions(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		f.log.Error("Passkey could not be begun", "err", err)
-		refuse(http.StatusInternalServerError, "The hub could not do that; its log says why.")
+		refuse(http.StatusInternalServerError, brokenHub)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -143,8 +145,17 @@ func (f *Face) passkeyFor(r *http.Request, kind string) (store.User, string, int
 		return *u, "", 0
 	case "invite":
 		i, err := f.o.Store.FindInvite(r.Context(), r.PostFormValue("token"))
+		if errors.Is(err, store.ErrNotFound) {
+			var done bool
+			if done, err = f.o.Store.SetUp(r.Context()); err == nil && !done {
+				return store.User{}, lateSetup, http.StatusGone
+			} else if err == nil {
+				return store.User{}, "This link is not good any more. " + lateInvite, http.StatusGone
+			}
+		}
 		if err != nil {
-			return store.User{}, "This link is not good any more. " + lateInvite, http.StatusGone
+			f.log.Error("Passkey could not be begun", "err", err)
+			return store.User{}, brokenHub, http.StatusInternalServerError
 		}
 		if i.Kind == store.InviteSetup {
 			i.User.Name = strings.TrimSpace(r.PostFormValue("name"))

@@ -43,11 +43,12 @@ func (f *Face) prepareSessions() {
 		IdleTimeout: idleFor, Lifetime: atMostFor,
 		Store: browsers{f.o.Store}, HashTokenInStore: true, Codec: codec{},
 		ErrorFunc: f.failed,
-		Cookie:    scs.SessionCookie{Name: "localpc_hub", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Persist: true},
+		Cookie:    scs.SessionCookie{Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Persist: true},
 	}
 	if f.base.Scheme == "https" {
-		f.sessions.Cookie.Name, f.sessions.Cookie.Secure = "__Host-localpc_hub", true
+		f.cookiePrefix, f.sessions.Cookie.Secure = "__Host-", true
 	}
+	f.sessions.Cookie.Name = f.cookiePrefix + "localpc_hub"
 }
 
 // codec writes what is kept as JSON: only text is put in.

@@ -10,6 +10,8 @@ package web
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,7 +93,10 @@ type Face struct {
 	pages    pages
 	handler  http.Handler
 
-	logins, names, ceremonies, invites *limit.Limiter
+	cookiePrefix string // of every cookie's name
+	deviceKey    []byte // signs device cookies
+
+	logins, names, devices, ceremonies, invites *limit.Limiter
 }
 
 // New makes the pages.
@@ -121,9 +126,13 @@ func New(o Options) (*Face, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	f.prepareSessions()
+	if f.deviceKey, err = hkdf.Key(sha256.New, o.Store.Secret(), nil, "localpc hub device cookie key", 32); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
 	many := func(n int) *limit.Limiter { return limit.New(n, 10*time.Minute/time.Duration(n), o.Now) }
 	f.logins = many(10)     // failures of a network
 	f.names = many(30)      // failures for a name
+	f.devices = many(10)    // failures of a browser for the name that it knows
 	f.ceremonies = many(60) // passkeys begun from a network
 	f.invites = many(30)    // wrong links from a network
 	f.handler = f.routes()
@@ -202,12 +211,13 @@ func (f *Face) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /web/{file}", f.serveFile)
 	mux.Handle("/", withSession)
-	return headers(mux)
+	return f.headers(mux)
 }
 
 // headers go with every answer; a page that has scripts or leads elsewhere
 // widens its policy itself.
-func headers(next http.Handler) http.Handler {
+func (f *Face) headers(next http.Handler) http.Handler {
+	only := f.onlyHTTPS()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy(false, false))
@@ -219,9 +229,21 @@ func headers(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), usb=(), serial=()")
 		h.Set("Cache-Control", "no-store")
+		if only {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// onlyHTTPS tells whether browsers shall come to the hub's name over https alone
+// (RFC 6797). That counts for every port of the name, so a hub at a port of its
+// own, beside other things, does not ask for it.
+func (f *Face) onlyHTTPS() bool {
+	host, port := f.base.Hostname(), f.base.Port()
+	_, err := netip.ParseAddr(host)
+	return f.base.Scheme == "https" && (port == "" || port == "443") && err != nil && host != "localhost" && !strings.HasSuffix(host, ".localhost")
 }
 
 // maxForm bounds what is sent with a form, in bytes; sending bounds how long
