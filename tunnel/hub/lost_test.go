@@ -19,12 +19,10 @@ import (
 	"time"
 
 	"localpc/tunnel"
-	machineend "localpc/tunnel/autogpt"
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
-	msg "localpc/tunnel/wire/autogpt"
 )
 
 // beat and patience are wire's times, scaled down.
@@ -304,45 +302,17 @@ func TestTwin(t *testing.T) {
 // moment, and it comes back: they arrive at a rate under three times the
 // average, and all are served at the first try.
 func TestThousandComeBack(t *testing.T) {
-	t.Run("localpc.v1", func(t *testing.T) {
-		comeBack(t, func(address string, data *store.Store, i int) runner {
-			secret, err := data.AddMachineToken(t.Context(), store.OwnerID, fmt.Sprintf("m%d", i), "Mac", false)
-			must(t, err)
-			o := near("http://"+address, secret, fmt.Sprintf("m%d", i), func(tunnel.State) {})
-			o.Heartbeat, o.PongTimeout = wire.Heartbeat, wire.PongTimeout
-			o.BackoffBase, o.BackoffMax = firstWindow, lastWindow
-			c, err := tunnel.New(o)
-			must(t, err)
-			return c
-		})
-	})
-	t.Run("AutoGPT's wire", func(t *testing.T) {
-		comeBack(t, func(address string, data *store.Store, i int) runner {
-			token := tunneltest.TokenIn(t, data, msg.ClientID, msg.Scope, "agpt_xt_")
-			c, err := machineend.New(machineend.Options{URL: "http://" + address, Token: func(context.Context) (string, error) { return token, nil },
-				Hello: func() msg.Hello {
-					return msg.Hello{ShimVersion: "1", MachineID: fmt.Sprintf("m%d", i), Platform: "linux", Arch: "x86_64", Capabilities: msg.List[string]{msg.Files}}
-				},
-				Folders: &asked{}, Handler: func(context.Context, wire.Message, tunnel.Exchange) (wire.Type, wire.Payload, error) {
-					return wire.TypeAck, &wire.Empty{}, nil
-				},
-				Timings: machineend.Timings{BackoffBase: firstWindow, BackoffMax: lastWindow}, Log: slog.New(slog.DiscardHandler)})
-			must(t, err)
-			return c
-		})
-	})
-}
-
-const firstWindow, lastWindow = 2 * time.Second, 8 * time.Second
-
-type runner interface{ Run(context.Context) error }
-
-func comeBack(t *testing.T, machine func(address string, data *store.Store, i int) runner) {
 	const machines, parts = 1000, 10
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
 	must(t, err)
-	defer s.Close()
+	secrets := make([]string, machines)
+	for i := range secrets {
+		secrets[i], err = s.AddMachineToken(t.Context(), store.OwnerID, fmt.Sprintf("m%d", i), "Mac", false)
+		must(t, err)
+	}
+	must(t, s.Close())
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	address := l.Addr().String()
@@ -350,8 +320,12 @@ func comeBack(t *testing.T, machine func(address string, data *store.Store, i in
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	defer func() { cancel(); wg.Wait() }()
-	for i := range machines {
-		c := machine(address, s, i)
+	for i, secret := range secrets {
+		o := near("http://"+address, secret, fmt.Sprintf("m%d", i), func(tunnel.State) {})
+		o.Heartbeat, o.PongTimeout = wire.Heartbeat, wire.PongTimeout
+		o.BackoffBase, o.BackoffMax = 2*time.Second, 8*time.Second
+		c, err := tunnel.New(o)
+		must(t, err)
 		wg.Go(func() {
 			if err := c.Run(ctx); err != nil {
 				t.Errorf("a machine gave up: %v", err)
@@ -400,7 +374,7 @@ type arrivals struct {
 
 func newArrivals(t *testing.T, dir string, l net.Listener) *arrivals {
 	t.Helper()
-	h, err := hub.New(context.Background(), hub.Options{Data: dir, Pages: true, PublicURL: "http://127.0.0.1", Log: slog.New(slog.DiscardHandler)})
+	h, err := hub.New(context.Background(), hub.Options{Data: dir, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	a := &arrivals{t: t, hub: h, srv: h.Server(), done: make(chan struct{}), began: time.Now()}
 	next := a.srv.Handler

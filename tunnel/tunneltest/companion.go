@@ -26,12 +26,6 @@ func Token(t testing.TB, data, client, scope, prefix string) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	return TokenIn(t, s, client, scope, prefix)
-}
-
-// TokenIn is that in data which is open already.
-func TokenIn(t testing.TB, s *store.Store, client, scope, prefix string) string {
-	t.Helper()
 	ctx, id, now := t.Context(), uuid.NewString(), s.Steady()
 	pair := store.Pair{Access: prefix + uuid.NewString(), Refresh: "r_" + uuid.NewString(), AccessFor: time.Hour, RefreshFor: time.Hour}
 	r := store.SignInRequest{ID: id, Client: client, Scopes: []string{scope}, Redirect: "http://localhost:41899/callback", State: "s", Source: id, Until: now.Add(time.Minute)}
