@@ -178,10 +178,15 @@ func TestActivateWhileEnding(t *testing.T) {
 	h := newHub(t)
 	release := make(chan struct{})
 	var order []string
-	_, control, data := working(t, h, func(o *Options) {
+	m, control, data := working(t, h, func(o *Options) {
 		o.OnStopped = func(string) { <-release; order = append(order, "stopped") }
 	})
 	data.close(4427)
+	within(t, "the end is noticed", func() bool {
+		m.c.mu.Lock()
+		defer m.c.mu.Unlock()
+		return m.c.runtimes[chat].ch.ending.Load()
+	})
 	control.ask("ACTIVATE_SESSION", "a1", object{"session_id": chat, "revision": 1})
 	control.call("PING", object{})
 	if len(h.data) != 0 {
