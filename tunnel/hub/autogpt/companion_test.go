@@ -390,6 +390,7 @@ func TestTwinCompanions(t *testing.T) {
 	var s seen
 	first := r.companion(func(o *companiontest.Options) { o.Saw = s.saw })
 	id := r.Machines(user)[0].Connection
+	s.until(t, "PING") // the last of its beginning
 	second := r.companion()
 	eventually(t, "the second has taken over", func() bool { m := r.Machines(user); return len(m) == 1 && m[0].Connection != id })
 	s.until(t, "SESSION_REVOKED")
