@@ -108,6 +108,24 @@ func far(t *testing.T, role string, env ...string) (*os.Process, *bufio.Reader) 
 	return cmd.Process, bufio.NewReader(out)
 }
 
+// hang stops a process, and returns when all of it stands still.
+func hang(t *testing.T, p *os.Process) {
+	t.Helper()
+	must(t, p.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		must(t, err)
+		if !status.Stopped() {
+			t.Fatalf("it ended: %v", status)
+		}
+		return
+	}
+}
+
 // phases collects the states of a machine's end.
 type phases chan tunnel.State
 
@@ -140,7 +158,7 @@ func TestOtherEndHangs(t *testing.T) {
 		if b.Online() != 1 {
 			t.Fatal("a computer that is well was let go")
 		}
-		must(t, p.Signal(syscall.SIGSTOP))
+		hang(t, p)
 		s, err := b.Do(t.Context(), on("m1"), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"})
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +195,7 @@ func TestOtherEndHangs(t *testing.T) {
 		states := make(phases, 1000)
 		tunneltest.Run(t, near(strings.TrimSpace(url), token, "m1", states.tell))
 		states.until(t, tunnel.Online, 10*time.Second)
-		must(t, p.Signal(syscall.SIGSTOP))
+		hang(t, p)
 		began := time.Now()
 		states.until(t, tunnel.Offline, beat+patience+slack)
 		if d := time.Since(began); d < beat/2 {
