@@ -150,48 +150,55 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	say := func(status int, words string) {
+	say := func(status int, title, words string) {
 		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, page, words)
+		_, _ = fmt.Fprintf(w, page, title, title, words)
 	}
+	nothing := func(status int) { say(status, "There is nothing here", "You can close this page.") }
 	host, port, err := net.SplitHostPort(r.Host)
 	if err != nil || port != b.port || host != "127.0.0.1" && host != "localhost" {
-		say(http.StatusMisdirectedRequest, "There is nothing here.")
+		nothing(http.StatusMisdirectedRequest)
 		return
 	}
 	if r.URL.Path != "/callback" {
-		say(http.StatusNotFound, "There is nothing here.")
+		nothing(http.StatusNotFound)
 		return
 	}
 	if r.Method != http.MethodGet {
 		h.Set("Allow", http.MethodGet)
-		say(http.StatusMethodNotAllowed, "There is nothing here.")
+		nothing(http.StatusMethodNotAllowed)
 		return
 	}
 	q := r.URL.Query()
 	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(b.state)) != 1 || !b.from(q.Get("iss")) {
-		say(http.StatusBadRequest, "This is not the sign-in that Local PC Executor waits for. You can close this page.")
+		say(http.StatusBadRequest, "This is another sign-in", "It is not the one that Local PC Executor waits for. You can close this page.")
 		return
 	}
 	a := answer{code: q.Get("code")}
-	words := "You can close this page. Local PC Executor goes on by itself."
+	title, words := "You have agreed", "You can close this page. Local PC Executor goes on by itself."
 	switch {
 	case q.Get("error") == "access_denied":
 		a = answer{err: ErrDeclined}
-		words = "You can close this page. This computer was not signed in."
+		title, words = "Nothing was connected", "You can close this page. This computer was not signed in."
 	case a.code == "":
 		a = answer{err: fmt.Errorf("%w: %.100q", ErrRefused, q.Get("error"))}
-		words = "You can close this page. The hub did not sign this computer in."
+		title, words = "Nothing was connected", "You can close this page. Local PC Executor says what to do."
 	}
 	select {
 	case b.result <- a:
 	default: // the browser has asked again
 	}
-	say(http.StatusOK, words)
+	say(http.StatusOK, title, words)
 }
 
-const page = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Local PC Executor</title>
-<body style="font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem"><main><p>%s</p></main></body></html>
+// page looks like the hub's: the browser comes to it from there.
+const page = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>%s – Local PC Executor</title>
+<style>:root{color-scheme:light dark;--bg:#eff1f4;--win:#fff;--line:#e1e4e9;--ink:#1b1e24}
+@media(prefers-color-scheme:dark){:root{--bg:#0e1014;--win:#1c1f26;--line:#333945;--ink:#eceff4}}
+body{margin:0;background:var(--bg);color:var(--ink);font:.9375rem/1.5 system-ui,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
+main{max-width:29rem;margin:3rem auto;padding:1.5rem;background:var(--win);border:1px solid var(--line);border-radius:10px}
+h1{margin:0 0 1rem;font-size:1.25rem;line-height:1.3}p{margin:0}@media(max-width:32rem){main{margin:1rem}}</style>
+<body><main><h1>%s</h1><p>%s</p></main></body></html>
 `
 
 // Open shows a page in the person's browser. The error says that none could be

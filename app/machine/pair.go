@@ -357,7 +357,7 @@ func pairProblem(err error, hub string) error {
 	case errors.Is(err, login.ErrNotAHub):
 		return sentence("There is no hub at " + where + "; something else answers there. Is the address right?")
 	case errors.Is(err, login.ErrDeclined):
-		return sentence("The sign-in was declined on the hub's page. Pair again if that was a mistake.")
+		return sentence("The sign-in was declined in the browser. Pair again if that was a mistake.")
 	case errors.Is(err, login.ErrExpired):
 		return sentence("Nobody agreed on the hub's page in time. Pair again to get another ten minutes.")
 	case errors.Is(err, login.ErrNoCodes):

@@ -171,7 +171,7 @@ func TestPairCommandLine(t *testing.T) {
 	if code := realMain([]string{"pair", "hub.example", "--data", p.paths.Data}); code != exitOK || p.intents[0].Way != "code" {
 		t.Errorf("without a display: %d, %+v", code, p.intents)
 	}
-	p.answer <- errors.New("The sign-in was declined on the hub's page.")
+	p.answer <- errors.New("The sign-in was declined in the browser.")
 	if code := realMain([]string{"pair", "hub.example", "--data", p.paths.Data}); code != exitFail {
 		t.Errorf("declined: %d", code)
 	}
