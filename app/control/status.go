@@ -57,6 +57,9 @@ func PairedWords(h snapshot.Hub) string {
 		name, address = address, ""
 	}
 	words := "Paired with " + name
+	if h.Kind == "this" {
+		words = "Paired, for programs on this computer only"
+	}
 	if h.Account != "" {
 		words += " as " + v(h.Account)
 	}
@@ -64,6 +67,7 @@ func PairedWords(h snapshot.Hub) string {
 		words += " (" + address + ")"
 	}
 	switch {
+	case !h.Online: // no program can ask now
 	case h.Kind == "own" && h.Address != "":
 		words += ". Keys for programs are made at " + v(strings.TrimSuffix(h.Address, "/")) + "/keys"
 	case h.Kind == "autogpt":

@@ -17,13 +17,14 @@ func TestPairedWords(t *testing.T) {
 		hub  snapshot.Hub
 		want string
 	}{
-		{snapshot.Hub{Kind: "this", Name: "This computer only"}, "Paired with This computer only"},
-		{snapshot.Hub{Kind: "this", Name: "This computer only", Address: "http://127.0.0.1:4417"}, "Paired with This computer only (http://127.0.0.1:4417)"},
-		{snapshot.Hub{Kind: "own", Name: "Home", Address: "https://hub.example"}, "Paired with Home (https://hub.example). Keys for programs are made at https://hub.example/keys"},
-		{snapshot.Hub{Kind: "own", Name: "Home", Account: "Ana\n"}, `Paired with Home as Ana\n`},
-		{snapshot.Hub{Kind: "own", Name: "Home", Account: "Ana", Address: "https://hub.example"}, "Paired with Home as Ana (https://hub.example). Keys for programs are made at https://hub.example/keys"},
-		{snapshot.Hub{Kind: "own", Address: "https://hub.example/"}, "Paired with https://hub.example/. Keys for programs are made at https://hub.example/keys"},
-		{snapshot.Hub{Kind: "autogpt", Name: "AutoGPT", Address: "https://platform.autogpt.net"}, "Paired with AutoGPT (https://platform.autogpt.net). Choose this computer in a chat there."},
+		{snapshot.Hub{Kind: "this", Name: "This computer only"}, "Paired, for programs on this computer only"},
+		{snapshot.Hub{Kind: "this", Name: "This computer only", Address: "http://127.0.0.1:4417"}, "Paired, for programs on this computer only (http://127.0.0.1:4417)"},
+		{snapshot.Hub{Online: true, Kind: "own", Name: "Home", Address: "https://hub.example"}, "Paired with Home (https://hub.example). Keys for programs are made at https://hub.example/keys"},
+		{snapshot.Hub{Online: true, Kind: "own", Name: "Home", Account: "Ana\n"}, `Paired with Home as Ana\n`},
+		{snapshot.Hub{Online: true, Kind: "own", Name: "Home", Account: "Ana", Address: "https://hub.example"}, "Paired with Home as Ana (https://hub.example). Keys for programs are made at https://hub.example/keys"},
+		{snapshot.Hub{Online: true, Kind: "own", Address: "https://hub.example/"}, "Paired with https://hub.example/. Keys for programs are made at https://hub.example/keys"},
+		{snapshot.Hub{Online: true, Kind: "autogpt", Name: "AutoGPT", Address: "https://platform.autogpt.net"}, "Paired with AutoGPT (https://platform.autogpt.net). Choose this computer in a chat there."},
+		{snapshot.Hub{Kind: "autogpt", Name: "AutoGPT", Address: "https://platform.autogpt.net"}, "Paired with AutoGPT (https://platform.autogpt.net)"},
 	} {
 		if got := control.PairedWords(c.hub); got != c.want {
 			t.Errorf("%+v:\n got %s\nwant %s", c.hub, got, c.want)

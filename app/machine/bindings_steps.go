@@ -73,7 +73,7 @@ func (c *chats) lookBegin() (capabilities.Description, act, error) {
 	d := capabilities.Description{Action: "browse", Title: "See the names of your folders", Sentence: "%s wants to see the names of your folders.",
 		Exact: strings.Join(from, "\n"), Risk: consent.RiskNormal, Scopes: []consent.Scope{consent.Session, consent.Always},
 		Details: []string{"You choose a folder for a chat on " + hub + "'s page. It is shown the names of folders in these places, no files and no hidden folders.",
-			"Choosing one lends nothing: the chat's first request asks you for its session."},
+			"Choosing one lends nothing: the chat asks you before it does anything there."},
 		Effects: []consent.Effect{{Kind: consent.EffectRead, Text: "shows the names of folders to " + hub}}, Payload: "browse"}
 	return d, func(context.Context) (capabilities.Result, error) { return listed(c.browser.begin()) }, nil
 }

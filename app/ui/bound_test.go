@@ -34,7 +34,7 @@ func (s *stage) browse() desklink.Card {
 	c.Request.Containable, c.Request.FullOffered = false, false
 	c.Request.Sentence = "AutoGPT wants to see the names of your folders."
 	c.Request.Details = []string{"You choose a folder for a chat on AutoGPT's page. It is shown the names of folders in these places, no files and no hidden folders.",
-		"Choosing one lends nothing: the chat's first request asks you for its session."}
+		"Choosing one lends nothing: the chat asks you before it does anything there."}
 	c.Request.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "shows the names of folders to AutoGPT"}}
 	c.Request.Scopes = []consent.Scope{consent.Once, consent.Session, consent.Always}
 	c.Request.Rule = consent.Rule{Hub: "autogpt", Principal: "p", Capability: "folders", Action: "browse", Effects: "read"}

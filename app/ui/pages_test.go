@@ -83,7 +83,7 @@ var pages = []struct {
 	}, []string{"Signing in to hub.example", "Cancel"}},
 	{"browser", func(s *stage) {
 		s.signingIn(snapshot.SigningIn{Kind: "own", Hub: "https://hub.example", Stage: snapshot.SignInBrowser, Match: "4821", URL: "https://hub.example/oauth/authorize?client_id=localpc"})
-	}, []string{"Your browser shows a page of hub.example. Check that it shows 4821.", "Open the page again", "Copy the address", "Use a code instead", "9:41 left", "Cancel"}},
+	}, []string{"Your browser shows a page of hub.example. Check that it shows 4821, and agree there.", "Open the page again", "Copy the address", "Use a code instead", "9:41 left", "Cancel"}},
 	{"browser-long", func(s *stage) {
 		s.signingIn(snapshot.SigningIn{Kind: "own", Hub: "https://" + longHost, Stage: snapshot.SignInBrowser, Match: "0007", URL: "https://" + longHost + "/oauth/authorize"})
 	}, []string{longHost, "0007"}},

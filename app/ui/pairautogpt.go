@@ -87,7 +87,8 @@ func (a *advanced) draw() fyne.CanvasObject {
 		return kit.Row(0, a.toggle, kit.Space())
 	}
 	a.toggle.SetText("▾ Advanced")
-	col := kit.Column(8, kit.Row(0, a.toggle, kit.Space(), a.reset))
+	col := kit.Column(8, kit.Row(0, a.toggle, kit.Space(), a.reset),
+		kit.NewFlow(pairWidth, kit.Small, kit.Plain("Only for an AutoGPT at another address. Whoever runs it knows what belongs here.", kit.Dim)))
 	for _, f := range a.fields {
 		name := kit.NewFlow(120, kit.Small, kit.Plain(f.name, kit.Dim))
 		col.Add(kit.Row(8, kit.Width(120, name), kit.Grow(f.field)))

@@ -47,7 +47,7 @@ func (p *pairWindow) paired(s snapshot.Snapshot) {
 	title, line, label, page := "Make a key for a program", "Programs reach this computer through the hub, each with a key of its own. The hub's Keys page makes one.",
 		"Open the Keys page", strings.TrimSuffix(s.Hub.Address, "/")+"/keys"
 	if s.Hub.Kind == "autogpt" {
-		title, line, label, page = "Choose this computer in a chat", "Open a chat in AutoGPT, and choose this computer and a folder there. It is asked for here before anything happens.",
+		title, line, label, page = "Choose this computer in a chat", "Open a chat in AutoGPT, and choose this computer and a folder there. You are asked here before anything happens.",
 			"Open AutoGPT", s.Connect.AutoGPT.Web
 		if page == "" {
 			page = s.Hub.Address

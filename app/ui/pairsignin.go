@@ -87,7 +87,7 @@ func (g *signInPage) browser(s snapshot.SigningIn, keys *kit.Keys) (*fyne.Contai
 	col := p.head([]kit.Span{kit.Bold("Go on in your browser", kit.Ink)}, "")
 	words := append([]kit.Span{kit.Plain("Your browser shows a page of ", kit.Ink)}, siteOf(s, kit.Bold("", kit.Ink))...)
 	if s.Match != "" {
-		words = append(words, kit.Plain(". Check that it shows ", kit.Ink), kit.Bold(s.Match, kit.Ink), kit.Plain(".", kit.Ink))
+		words = append(words, kit.Plain(". Check that it shows ", kit.Ink), kit.Bold(s.Match, kit.Ink), kit.Plain(", and agree there.", kit.Ink))
 		col.Add(kit.Pad(8, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, words...)))
 		col.Add(large(s.Match))
 		col.Add(kit.Pad(8, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("If it shows another number, it is not about this computer: do not agree there, and cancel here.", kit.Dim))))

@@ -31,7 +31,7 @@ const setupPath = "/setup"
 
 // What to do about a link that is not good.
 const (
-	lateSetup  = "That code does not set this hub up. Take the newest one: the hub writes it to its log each time it starts."
+	lateSetup  = "That code does not set this hub up. Take the newest one: the hub prints it each time it starts."
 	lateInvite = "It is used already, or older than a day. Ask the owner of the hub for a new one."
 )
 

@@ -143,7 +143,7 @@ func TestConnectACompanion(t *testing.T) {
 	b := s.browser(desk).logIn("Ana")
 	b.open("/auth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {"autogpt-local-executor"}, "redirect_uri": {"http://localhost:41907/callback"},
 		"scope": {"USE_TOOLS"}, "state": {"a-state-of-the-program"}, "code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, "code_challenge_method": {"S256"}}.Encode())
-	b.sees("Connect this computer?", "AutoGPT", "shows no code to compare").check("pair-companion")
+	b.sees("Connect this computer?", "AutoGPT", "shows no number to compare").check("pair-companion")
 	b.click("Yes, connect this computer").sees("You can close this page.")
 	if answer := <-p.answers; answer.Get("code") == "" || answer.Get("state") != "a-state-of-the-program" {
 		t.Errorf("the companion got %v", answer)
@@ -222,7 +222,7 @@ func TestMachines(t *testing.T) {
 		b.click("Disconnect Workshop PC").sees("Disconnect Workshop PC?").check("disconnect")
 		b.click("Keep it").sees("Workshop PC", "Online")
 		b.click("Disconnect Workshop PC").click("Disconnect").sees("Workshop PC is disconnected.").check("machines-after")
-		b.sees("Sign-in needed", "connect it anew from there")
+		b.sees("Sign-in needed", "Sign in again")
 		b.click("Remove Workshop PC").sees("Remove Workshop PC from the list?").click("Remove").sees("is removed from the list.")
 		if list, err := s.store.Machines(t.Context(), store.OwnerID); err != nil || len(list) != 1 || list[0].ID != "m-off" {
 			t.Errorf("%+v, %v", list, err)

@@ -144,7 +144,7 @@ func TestChooseAFolder(t *testing.T) {
 		b.click("Choose a folder for Workshop").sees("Programs work in /home/ana/Work/Project now.").click("Back").sees("Machines", "Programs work in /home/ana/Work/Project")
 
 		s.disk.fails(wire.Errorf(wire.CodePending, "Wait."))
-		b.click("Choose a folder for Workshop").sees("Its person is asked on that computer whether the names of folders may be seen. Say Allow there, then look again.").check("folder-pending")
+		b.click("Choose a folder for Workshop").sees("A card on that computer asks whether the names of its folders may be seen. Click Allow there, then look again.").check("folder-pending")
 		s.disk.fails(nil)
 		b.click("Look again").sees("/media/ana/Stick").click("Open ana").sees("Use this folder")
 		s.disk.forget()
@@ -255,7 +255,7 @@ func TestAFolderThatCannotBeChosen(t *testing.T) {
 		page, sent string // what the page says, when looked at and when sent
 	}{
 		{wire.Errorf(wire.CodeOffline, ""), "Switch the computer on", "The folder was not set."},
-		{wire.Errorf(wire.CodePending, ""), "Say Allow there, then look again.", "The folder was not set."},
+		{wire.Errorf(wire.CodePending, ""), "Click Allow there, then look again.", "The folder was not set."},
 		{wire.Errorf(wire.CodeDenied, "Not \u202etoday."), `Its person did not allow it, or its program is paused or has this switched off. It says: “Not \u202etoday.”`, "The folder was not set."},
 		{wire.Errorf(wire.CodeOverloaded, ""), "did not answer in time", "The folder was not set."},
 		{wire.Errorf(wire.CodeInternal, "%s", strings.Repeat("x", 5000)), "It says: “" + strings.Repeat("x", 300) + "…”", "The folder was not set."},

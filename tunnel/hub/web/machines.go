@@ -54,6 +54,10 @@ func system(platform, arch string) string {
 	if n, ok := names[platform]; ok {
 		platform = n
 	}
+	arches := map[string]string{"amd64": "x86_64", "386": "x86"} // as computers tell it when they pair
+	if n, ok := arches[arch]; ok {
+		arch = n
+	}
 	return strings.Trim(platform+", "+arch, ", ")
 }
 

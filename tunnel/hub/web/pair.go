@@ -15,7 +15,7 @@ import (
 
 // Sentences of the pairing pages, by what was wrong.
 const (
-	wrongCode = "No computer shows that code. Check it on its screen, letter by letter; a code is good for ten minutes and once, so it may also have run out. Then start again on the computer."
+	wrongCode = "No computer shows that code. Compare it with its screen, letter by letter. If it is the same, its ten minutes are over, or it was used already: start again on the computer."
 	ended     = "The computer asked too long ago, or was answered already. Start again on the computer: it asks anew."
 	taken     = "That computer belongs to another person of this hub. They have to disconnect it first, on their page Machines."
 )
