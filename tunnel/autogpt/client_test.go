@@ -237,7 +237,6 @@ func TestRevocation(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	type hubToken = atomic.Value
 	for _, c := range []struct {
 		name    string
 		good    string // what the hub takes; "": nothing
