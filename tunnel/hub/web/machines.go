@@ -34,6 +34,9 @@ func (f *Face) showMachines(w http.ResponseWriter, r *http.Request, u *store.Use
 		v := machine{Machine: m, System: system(m.Platform, m.Arch)}
 		if m.Online && m.Paired {
 			for _, c := range f.o.Hub.Capabilities(m.ID) {
+				if c == "session" { // how everything is asked for, not a thing of its own
+					continue
+				}
 				v.Capabilities = append(v.Capabilities, capability(c))
 			}
 		}

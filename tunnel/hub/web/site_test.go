@@ -43,7 +43,7 @@ type site struct {
 
 func (s *site) Capabilities(machine string) []string {
 	if machine == "m-on" {
-		return []string{"files", "shell", "computer", "hardware", "llm"}
+		return []string{"session", "files", "shell", "computer", "hardware", "llm"}
 	}
 	return nil
 }
