@@ -243,7 +243,7 @@ func Sentence(err error) string {
 	case errors.Is(err, ErrReplaced):
 		return "Another running copy of this computer took over the connection."
 	case errors.Is(err, ErrRevoked):
-		return "The hub disconnected this computer. Pair it again to go on."
+		return "The hub disconnected this computer. Sign in again to go on."
 	case errors.Is(err, ErrUnauthorized):
 		return "The hub does not accept this computer's sign-in any more. Sign in again to go on."
 	case errors.Is(err, ErrForbidden):

@@ -249,7 +249,7 @@ func TestFinalEnds(t *testing.T) {
 	}{
 		{"401", 401, 0, tunnel.ErrUnauthorized, "Sign in again"},
 		{"replaced", 0, wire.CloseReplaced, tunnel.ErrReplaced, "took over"},
-		{"revoked", 0, wire.CloseRevoked, tunnel.ErrRevoked, "Pair it again"},
+		{"revoked", 0, wire.CloseRevoked, tunnel.ErrRevoked, "Sign in again"},
 		{"version", 0, wire.CloseVersion, tunnel.ErrVersion, "Update"},
 		{"unauthorized", 0, wire.CloseUnauthorized, tunnel.ErrUnauthorized, "Sign in again"},
 		{"forbidden", 0, wire.CloseForbidden, tunnel.ErrForbidden, "refuses this computer"},

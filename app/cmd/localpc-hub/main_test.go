@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -90,6 +91,11 @@ func TestKeys(t *testing.T) {
 func TestWrongUse(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "none")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for _, c := range []struct {
 		args []string
 		code int
@@ -116,6 +122,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"key", "list", "--data", empty}, 1, "no hub's data"},
 		{[]string{"machine", "list", "--data", empty}, 1, "no hub's data"},
 		{[]string{"serve", "--listen", "nowhere", "--data", dir}, 1, "cannot listen"},
+		{[]string{"serve", "--listen", taken.Addr().String(), "--data", dir}, 1, "name another port"},
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--public-url", "hub", "--data", dir}, 1, "public address"},
 		{[]string{"serve", "--listen", "0.0.0.0:0", "--data", dir}, 1, "unencrypted"},
 		{[]string{"serve", "--listen", "0.0.0.0:0", "--behind-proxy", "--data", dir}, 1, "--public-url"},

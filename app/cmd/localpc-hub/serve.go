@@ -56,6 +56,9 @@ func (c *cli) serve(ctx context.Context) error {
 		return err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("the hub cannot listen on %s: another program does so already, perhaps the hub inside Local PC; name another port with --listen", c.listen)
+	}
 	if err != nil {
 		return fmt.Errorf("the hub cannot listen on %s: %w", c.listen, err)
 	}
