@@ -249,8 +249,8 @@ func TestAFolderWhosePersonIsAsked(t *testing.T) {
 	}
 	says(read(client.PostForm(b.url+"/setup", url.Values{"token": {u.Query().Get("token")}, "name": {"Ana"}, "password": {harbour}})), "Choose a folder for Workshop")
 	at := b.url + "/machines/" + workshop + "/folder"
-	says(read(client.Get(at)), "Say Allow there, then look again.")
-	says(read(client.Get(at)), "Say Allow there, then look again.")
+	says(read(client.Get(at)), "Click Allow there, then look again.")
+	says(read(client.Get(at)), "Click Allow there, then look again.")
 	folders.answer <- nil
 	list := read(client.Get(at))
 	says(list, "Open ana")
