@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -171,14 +173,36 @@ func TestBrowserWithoutTokens(t *testing.T) {
 	})
 }
 
+// threePorts is the first of three in a row that are free: the platform's own
+// may be in use by whatever else runs here.
+func threePorts(t *testing.T) int {
+	t.Helper()
+next:
+	for range 100 {
+		first := 20000 + rand.IntN(10000)
+		for p := first; p < first+3; p++ {
+			l, err := login.Listen(strconv.Itoa(p))
+			if err != nil {
+				continue next
+			}
+			must(t, l.Close())
+		}
+		return first
+	}
+	t.Fatal("there are no three free ports in a row")
+	return 0
+}
+
 // AutoGPT's platform knows a few redirect addresses, letter by letter; the
 // first port that is free is taken, and none at all is said.
 func TestAutoGPTPorts(t *testing.T) {
 	a := newAuthority(t)
 	a.absolute = true
-	s := login.AutoGPT(a.srv.URL, a.srv.URL, "autogpt-local-executor", "USE_TOOLS", 41899, 41901)
+	first := threePorts(t)
+	s := login.AutoGPT(a.srv.URL, a.srv.URL, "autogpt-local-executor", "USE_TOOLS", first, first+2)
+	middle := strconv.Itoa(first + 1)
 	s.AuthorizeURL, s.TokenURL = a.srv.URL+"/authorize", a.srv.URL+"/token"
-	for _, port := range []string{"41899", "41901"} {
+	for _, port := range []string{strconv.Itoa(first), strconv.Itoa(first + 2)} {
 		l, err := login.Listen(port)
 		must(t, err)
 		defer l.Close()
@@ -186,7 +210,7 @@ func TestAutoGPTPorts(t *testing.T) {
 	tokens, err := login.Browser(t.Context(), hc, s, "", func(page string, _ time.Time) {
 		u, _ := url.Parse(page)
 		q := u.Query()
-		if q.Get("redirect_uri") != "http://localhost:41900/callback" || q.Get("scope") != "USE_TOOLS" || q.Has("match") || q.Has("machine_id") {
+		if q.Get("redirect_uri") != "http://localhost:"+middle+"/callback" || q.Get("scope") != "USE_TOOLS" || q.Has("match") || q.Has("machine_id") {
 			t.Errorf("it asks with %s", page)
 		}
 		get(t, "GET", page, "")
@@ -194,7 +218,7 @@ func TestAutoGPTPorts(t *testing.T) {
 	if err != nil || tokens.Seconds < 3590 || tokens.Seconds > 3600 || tokens.Client != "autogpt-local-executor" {
 		t.Errorf("%+v, %v", tokens, err)
 	}
-	l, err := login.Listen("41900")
+	l, err := login.Listen(middle)
 	must(t, err)
 	defer l.Close()
 	if _, err := login.Browser(t.Context(), hc, s, "", func(string, time.Time) { t.Error("it began") }, func() {}); !errors.Is(err, login.ErrNoPort) {
