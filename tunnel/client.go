@@ -251,14 +251,14 @@ func Sentence(err error) string {
 	case errors.Is(err, ErrVersion):
 		return "The hub speaks another version. Update this program or the hub."
 	case errors.Is(err, errTurnedAway):
-		return "The hub, or a proxy before it, turns this computer away. It is tried again by itself."
+		return "The hub, or a proxy before it, turns this computer away. This computer keeps trying."
 	case errors.As(err, &said):
 		return said.Message
 	}
 	if why := Reason(err); why != "" {
-		return why + " It is tried again by itself."
+		return why + " This computer keeps trying."
 	}
-	return "The connection to the hub was lost. It is tried again by itself."
+	return "The connection to the hub was lost. This computer keeps trying."
 }
 
 // once is one connection; it returns the token that it was made with.

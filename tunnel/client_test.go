@@ -321,7 +321,7 @@ func TestDialsAgain(t *testing.T) {
 	c.works()
 	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "restart"), time.Now().Add(time.Second))
 	s := n.until(t, tunnel.Offline)
-	if s.Retry.IsZero() || !strings.Contains(s.Reason, "tried again") {
+	if s.Retry.IsZero() || !strings.Contains(s.Reason, "keeps trying") {
 		t.Errorf("after a loss it says %+v", s)
 	}
 	c = f.accept()

@@ -56,7 +56,7 @@ func hubUnkept(err error) string {
 	if errors.Is(err, login.ErrLocked) {
 		return said
 	}
-	return said + " The hub is tried again by itself."
+	return said + " This computer keeps trying the hub."
 }
 
 // secretsAre says where secrets are.

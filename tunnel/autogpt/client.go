@@ -357,7 +357,7 @@ func Sentence(err error) string {
 	case errors.Is(err, ErrNotEnabled):
 		return "AutoGPT has not switched local computers on for this account. Once it has, connect again."
 	case errors.Is(err, errNoPath):
-		return "AutoGPT offers no local computers at this address yet. It is tried again by itself."
+		return "AutoGPT offers no local computers at this address yet. This computer keeps trying."
 	case errors.Is(err, ErrGreeting):
 		return "AutoGPT answered in a way that this program does not understand. Update this program, then connect again."
 	}
