@@ -95,7 +95,6 @@ func (s *socket) run(t *task, do func() (msg.Type, wire.Payload, error)) {
 	go func() {
 		defer s.wg.Done()
 		t.t, t.p, t.err = do()
-		close(t.done)
 		s.c.book.ended(t)
 	}()
 }

@@ -205,10 +205,13 @@ func (b *book) add(ch *channel, m msg.Message, t *task) {
 	b.tidy()
 }
 
-// ended keeps the result of a noted task when nobody has waited for it.
+// ended gives a task's result to those who wait, and keeps that of a noted one
+// when nobody does. A repeat comes before that or after, never in between: it
+// would get what another one was given.
 func (b *book) ended(t *task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	close(t.done)
 	for i, p := range b.pages {
 		if p.task != t {
 			continue

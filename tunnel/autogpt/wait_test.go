@@ -290,3 +290,22 @@ func TestKeptResults(t *testing.T) {
 		}
 	})
 }
+
+// Whoever has seen a result given, and asks again, asks anew.
+func TestAResultIsGivenOnce(t *testing.T) {
+	ch, m := &channel{session: chat}, msg.Message{Type: msg.TypeFileDelete, Payload: &msg.FileDelete{Path: "/a"}}
+	for range 2000 {
+		b, k := newBook(time.Minute), newTask()
+		k.begin()
+		k.leave(false)
+		b.add(ch, m, k)
+		if b.join(ch, m) != k {
+			t.Fatal("the repeat does not join")
+		}
+		go b.ended(k)
+		<-k.done
+		if b.join(ch, m) != nil {
+			t.Fatal("the result is given again")
+		}
+	}
+}
