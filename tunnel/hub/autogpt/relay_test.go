@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	machineend "localpc/tunnel/autogpt"
 	"localpc/tunnel/hub/autogpt"
 	"localpc/tunnel/wire"
 	msg "localpc/tunnel/wire/autogpt"
@@ -139,7 +140,8 @@ func TestRequestsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *autogpt.Options) { o.DataWait, o.Hold = 500*time.Millisecond, 500*time.Millisecond })
 	way := newRelay(t, r.url, nil)
-	dir := ourMachine(t, way.url, r.token("s1"), nil)
+	// A STATUS would say that nothing is worked on, which gives the room back.
+	dir := ourMachine(t, way.url, r.token("s1"), nil, func(o *machineend.Options) { o.Timings.Status = time.Hour })
 	eventually(t, "our machine is connected", func() bool { return len(r.Machines(user)) == 1 })
 	connection := r.Machines(user)[0].Connection
 	r.open(chat, dir)
