@@ -58,7 +58,10 @@ func newSocket(c *Client, conn *websocket.Conn, ch *channel, token string) *sock
 
 // greet sends HELLO and checks its answer, in the order of the protocol.
 func (s *socket) greet(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(s.c.o.Timings.Goodbye))
+		s.conn.Close()
+	})
 	defer stop()
 	hello := s.c.o.Hello()
 	hello.Protocol, hello.DisplayName = msg.Version, safe(hello.DisplayName)
