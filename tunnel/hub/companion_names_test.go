@@ -4,19 +4,19 @@ import "testing"
 
 func TestRealName(t *testing.T) {
 	for _, c := range []struct{ root, name, want string }{
-		{"/home/ann/work", "", "/home/ann/work"},
-		{"/home/ann/work", "~", "/home/ann/work"},
-		{"/home/ann/work", "/home/user", "/home/ann/work"},
-		{"/home/ann/work", "/home/user/", "/home/ann/work"},
-		{"/home/ann/work", "/home/user/a/b", "/home/ann/work/a/b"},
-		{"/home/ann/work", "~/a", "/home/ann/work/a"},
-		{"/home/ann/work", "a b/c", "/home/ann/work/a b/c"},
-		{"/home/ann/work", "../x", "/home/ann/work/../x"}, // the computer says that it is outside
-		{"/home/ann/work", "/home/ann/work/a", "/home/ann/work/a"},
-		{"/home/ann/work", "/home/ann/workshop", "/home/ann/workshop"},
-		{"/home/ann/work", "/home/username", "/home/username"},
-		{"/home/user/work", "/home/user/work/a", "/home/user/work/a"},
-		{"/home/user/work", "/home/user/a", "/home/user/work/a"},
+		{"/home/ann/task", "", "/home/ann/task"},
+		{"/home/ann/task", "~", "/home/ann/task"},
+		{"/home/ann/task", "/home/user", "/home/ann/task"},
+		{"/home/ann/task", "/home/user/", "/home/ann/task"},
+		{"/home/ann/task", "/home/user/a/b", "/home/ann/task/a/b"},
+		{"/home/ann/task", "~/a", "/home/ann/task/a"},
+		{"/home/ann/task", "a b/c", "/home/ann/task/a b/c"},
+		{"/home/ann/task", "../x", "/home/ann/task/../x"}, // the computer says that it is outside
+		{"/home/ann/task", "/home/ann/task/a", "/home/ann/task/a"},
+		{"/home/ann/task", "/home/ann/workshop", "/home/ann/workshop"},
+		{"/home/ann/task", "/home/username", "/home/username"},
+		{"/home/user/task", "/home/user/task/a", "/home/user/task/a"},
+		{"/home/user/task", "/home/user/a", "/home/user/task/a"},
 		{"/", "a", "/a"},
 		{`C:\Users\ann`, "/home/user/a/b", `C:\Users\ann\a\b`},
 		{`C:\Users\ann`, `D:\x`, `D:\x`},

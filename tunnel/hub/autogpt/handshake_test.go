@@ -24,7 +24,7 @@ func TestUpgradeIsDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	good := r.token("s1")
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	r.books.set(func(b *books) {
 		other := b.bindings[chat]
 		other.User = "bob"
@@ -73,7 +73,7 @@ func TestUpgradeIsDenied(t *testing.T) {
 func TestHello(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *autogpt.Options) { o.HelloTimeout = 500 * time.Millisecond })
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	with := func(root any, change map[string]any) func(w *raw) {
 		return func(w *raw) {
 			h := hello(root)
@@ -111,13 +111,13 @@ func TestHello(t *testing.T) {
 		{"unknown arch", false, with(nil, map[string]any{"arch": "mips"}), 4400},
 		{"version is no version", false, with(nil, map[string]any{"protocol_version": "one"}), 4400},
 		{"a list of numbers", false, with(nil, map[string]any{"capabilities": []int{1}}), 4400},
-		{"a root on control", false, with("/work", nil), 4400},
+		{"a root on control", false, with("/task", nil), 4400},
 		{"no root on data", true, with(nil, nil), 4400},
 		{"a relative root", true, with("work", nil), 4400},
 		{"another major", false, with(nil, map[string]any{"protocol_version": "2.0"}), 4426},
-		{"another major before another machine", true, with("/work", map[string]any{"protocol_version": "2.0", "machine_id": "other"}), 4426},
-		{"another machine", true, with("/work", map[string]any{"machine_id": "other"}), 4403},
-		{"another root", true, with("/work/", nil), 4403},
+		{"another major before another machine", true, with("/task", map[string]any{"protocol_version": "2.0", "machine_id": "other"}), 4426},
+		{"another machine", true, with("/task", map[string]any{"machine_id": "other"}), 4403},
+		{"another root", true, with("/task/", nil), 4403},
 		{"minor 0 on control", false, with(nil, map[string]any{"protocol_version": "1.0"}), 4426},
 		{"no version on control", false, with(nil, map[string]any{"protocol_version": "absent"}), 4426},
 		{"no browsing on control", false, with(nil, map[string]any{"capabilities": []string{"files"}}), 4426},
@@ -133,7 +133,7 @@ func TestHello(t *testing.T) {
 	}
 	// A chat may speak 1.0, what is not known is ignored, null counts as missing.
 	w := r.raw(chat, r.token("old"))
-	with("/work", map[string]any{"protocol_version": "1.0", "screen_resolution": "wide", "local_llm_models": nil, "colour": "red", "computer_use_features": []string{"telepathy"}})(w)
+	with("/task", map[string]any{"protocol_version": "1.0", "screen_resolution": "wide", "local_llm_models": nil, "colour": "red", "computer_use_features": []string{"telepathy"}})(w)
 	ack := w.next()["payload"].(map[string]any)
 	if ack["protocol_version"] != "1.0" || ack["session_id"] != chat {
 		t.Errorf("a chat that speaks 1.0: %v", ack)
@@ -143,7 +143,7 @@ func TestHello(t *testing.T) {
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *autogpt.Options) { o.Grants = []string{"files", "shell", "directory_browse", "hardware_usb"} })
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	w := r.raw("", r.token("s1"))
 	h := hello(nil)
 	h["capabilities"] = []string{"shell", "hardware_usb", "files", "shell", "computer_use", "directory_browse", "teleport"}
@@ -157,7 +157,7 @@ func TestGrants(t *testing.T) {
 	}
 	w.ws.Close()
 	eventually(t, "control is gone", func() bool { return len(r.Machines(user)) == 0 })
-	h["allowed_root"] = "/work"
+	h["allowed_root"] = "/task"
 	d := r.raw(chat, r.token("s2"))
 	d.send("HELLO", "h1", h)
 	ack = d.next()["payload"].(map[string]any)
@@ -186,7 +186,7 @@ func TestTwins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	token := r.token("s1")
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	first, a := r.join("", token, nil)
 	second, b := r.join("", token, nil)
 	before, _ := first.closed(msg.CloseReplaced)
@@ -205,11 +205,11 @@ func TestTwins(t *testing.T) {
 	}
 	// Of a chat's two connections the newer stays too, but the wrong one is
 	// refused before it can take its place.
-	d1, _ := r.join(chat, token, "/work")
+	d1, _ := r.join(chat, token, "/task")
 	wrong := r.raw(chat, token)
 	wrong.send("HELLO", "h1", hello("/elsewhere"))
 	wrong.closed(4403)
-	d2, _ := r.join(chat, token, "/work")
+	d2, _ := r.join(chat, token, "/task")
 	before, _ = d1.closed(msg.CloseReplaced)
 	if len(before) != 1 || before[0]["type"] != "SESSION_REVOKED" {
 		t.Errorf("the chat's first was told %v", before)
@@ -236,18 +236,18 @@ func TestRevoke(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.bind(chat, "/work")
+			r.bind(chat, "/task")
 			r.token("s1")
 			token := r.token("s1")
 			control, _ := r.join("", token, nil)
-			data, _ := r.join(chat, token, "/work")
+			data, _ := r.join(chat, token, "/task")
 			r.books.set(func(b *books) {
-				b.bindings["bobs"] = store.Binding{Session: "bobs", User: "bob", Machine: machine, Root: "/work"}
+				b.bindings["bobs"] = store.Binding{Session: "bobs", User: "bob", Machine: machine, Root: "/task"}
 			})
-			bob, _ := r.join("bobs", r.token("s9", func(a *store.Access) { a.User = "bob" }), "/work")
+			bob, _ := r.join("bobs", r.token("s9", func(a *store.Access) { a.User = "bob" }), "/task")
 			ended := make(chan error, 1)
 			go func() {
-				_, err := r.Do(t.Context(), chat, msg.TypeFileStat, &msg.FileStat{Path: "/work/a", FollowSymlinks: true})
+				_, err := r.Do(t.Context(), chat, msg.TypeFileStat, &msg.FileStat{Path: "/task/a", FollowSymlinks: true})
 				ended <- err
 			}()
 			data.next()
@@ -292,7 +292,7 @@ func TestRevokedWhileGreeting(t *testing.T) {
 func TestEndsAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	token := r.token("s1")
 	count := func(code int) {
 		t.Helper()
@@ -313,7 +313,7 @@ func TestEndsAreCounted(t *testing.T) {
 	w, _ = r.join("", token, nil)
 	_ = w.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""), time.Now().Add(time.Second))
 	count(websocket.CloseGoingAway)
-	w, _ = r.join(chat, token, "/work")
+	w, _ = r.join(chat, token, "/task")
 	w.text("{")
 	count(websocket.CloseInternalServerErr)
 	r.join("", token, nil)
@@ -364,10 +364,10 @@ func TestSignInCannotBeChecked(t *testing.T) {
 func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(3 * time.Second) })
 	control, _ := r.join("", token, nil)
-	data, _ := r.join(chat, token, "/work")
+	data, _ := r.join(chat, token, "/task")
 	control.closed(4401)
 	data.closed(4401)
 }
@@ -393,11 +393,11 @@ func TestClockIsSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.bind(chat, "/work")
+			r.bind(chat, "/task")
 			ends := setClock(t, time.Now().Add(3*time.Second), d)
 			token := r.token("s1", func(a *store.Access) { a.Expires = ends })
 			control, _ := r.join("", token, nil)
-			data, _ := r.join(chat, token, "/work")
+			data, _ := r.join(chat, token, "/task")
 			control.closed(4401)
 			data.closed(4401)
 			if late := time.Since(ends); late < 0 || late > 5*time.Second {
@@ -431,7 +431,7 @@ func TestCloseSendsMachinesOff(t *testing.T) {
 func TestOlderDataConnections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	token := r.token("s1")
 	begun := r.raw(chat, token) // and says HELLO later
 	control := r.raw("", token)
@@ -439,16 +439,16 @@ func TestOlderDataConnections(t *testing.T) {
 	control.next()
 	ping := control.next()
 	between := r.raw(chat, token)
-	between.send("HELLO", "h2", hello("/work"))
+	between.send("HELLO", "h2", hello("/task"))
 	between.closed(websocket.CloseNormalClosure)
 	control.send("PONG", id(ping), map[string]any{})
 	var asked sync.WaitGroup
 	asked.Go(func() { _ = r.Detach(context.Background(), user, machine, "none") })
 	control.send("ACK", id(control.next()), map[string]any{"ok": true})
 	asked.Wait()
-	begun.send("HELLO", "h3", hello("/work"))
+	begun.send("HELLO", "h3", hello("/task"))
 	begun.closed(websocket.CloseNormalClosure)
-	r.join(chat, token, "/work")
+	r.join(chat, token, "/task")
 	eventually(t, "the newest is taken", func() bool { return r.Connected(chat) })
 }
 

@@ -46,11 +46,11 @@ func TestHungDataConnectionsEndTogether(t *testing.T) {
 	defer wg.Wait()
 	for i := range hung {
 		session := fmt.Sprint("chat-", i)
-		r.bind(session, "/work")
-		r.join(session, r.token("s1"), "/work") // and reads no more
+		r.bind(session, "/task")
+		r.join(session, r.token("s1"), "/task") // and reads no more
 		eventually(t, "the chat is connected", func() bool { return r.Connected(session) })
 		wg.Go(func() {
-			_, _ = r.Do(context.Background(), session, msg.TypeFileWrite, &msg.FileWrite{Path: "/work/a", Content: content, Encoding: msg.UTF8})
+			_, _ = r.Do(context.Background(), session, msg.TypeFileWrite, &msg.FileWrite{Path: "/task/a", Content: content, Encoding: msg.UTF8})
 		})
 	}
 	time.Sleep(500 * time.Millisecond)

@@ -23,8 +23,8 @@ import (
 // pair is a chat's data connection, by hand.
 func (r *rig) pair() *raw {
 	r.t.Helper()
-	r.bind(chat, "/work")
-	w, _ := r.join(chat, r.token("s1"), "/work")
+	r.bind(chat, "/task")
+	w, _ := r.join(chat, r.token("s1"), "/task")
 	eventually(r.t, "the chat is connected", func() bool { return r.Connected(chat) })
 	return w
 }
@@ -45,7 +45,7 @@ func (r *rig) ask(t msg.Type, p wire.Payload) chan outcome {
 }
 
 func (r *rig) stat() chan outcome {
-	return r.ask(msg.TypeFileStat, &msg.FileStat{Path: "/work/a", FollowSymlinks: true})
+	return r.ask(msg.TypeFileStat, &msg.FileStat{Path: "/task/a", FollowSymlinks: true})
 }
 
 // taken sends a frame that is no reply, and waits until the hub has taken it:
@@ -85,7 +85,7 @@ func TestStrict(t *testing.T) {
 		{"an unknown type", 2, func(w *raw, id string) { w.send("FILE_STATE", id, absent) }},
 		{"no type", 2, func(w *raw, id string) { w.text(`{"id":"` + id + `","payload":{}}`) }},
 		{"PING", 2, func(w *raw, id string) { w.send("PING", id, map[string]any{}) }},
-		{"a second HELLO", 2, func(w *raw, _ string) { w.send("HELLO", "h2", hello("/work")) }},
+		{"a second HELLO", 2, func(w *raw, _ string) { w.send("HELLO", "h2", hello("/task")) }},
 		{"a second HELLO that is wrong", 2, func(w *raw, _ string) { w.send("HELLO", "h2", map[string]any{}) }},
 		{"HELLO_ACK", 2, func(w *raw, id string) { w.send("HELLO_ACK", id, map[string]any{"granted_capabilities": []string{}}) }},
 		{"no id", 3, func(w *raw, _ string) { w.text(`{"type":"FILE_STAT_RESPONSE","payload":{"exists":false}}`) }},
@@ -389,7 +389,7 @@ func TestRetry(t *testing.T) {
 	r := newRig(t)
 	w := r.pair()
 	read := r.stat()
-	write := r.ask(msg.TypeFileWrite, &msg.FileWrite{Path: "/work/a", Encoding: msg.UTF8})
+	write := r.ask(msg.TypeFileWrite, &msg.FileWrite{Path: "/task/a", Encoding: msg.UTF8})
 	first := map[string]bool{}
 	for range 2 {
 		first[id(w.next())] = true
@@ -475,8 +475,8 @@ func TestBindingsAreCompared(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	w, _ := r.join("", r.token("s1"), nil)
-	good := map[string]any{"session_id": chat, "allowed_root": "/work", "fingerprint": strings.Repeat("0a", 32), "revision": 3, "root_grant": "v1.a.b"}
-	b := msg.Binding{SessionID: chat, AllowedRoot: "/work", Fingerprint: strings.Repeat("0a", 32), Revision: 3, RootGrant: "v1.a.b"}
+	good := map[string]any{"session_id": chat, "allowed_root": "/task", "fingerprint": strings.Repeat("0a", 32), "revision": 3, "root_grant": "v1.a.b"}
+	b := msg.Binding{SessionID: chat, AllowedRoot: "/task", Fingerprint: strings.Repeat("0a", 32), Revision: 3, RootGrant: "v1.a.b"}
 	for field, other := range map[string]any{"": nil, "session_id": "other", "allowed_root": "/elsewhere", "fingerprint": strings.Repeat("0b", 32), "revision": 4, "root_grant": "v1.a.c"} {
 		reply := map[string]any{}
 		for k, v := range good {
@@ -502,9 +502,9 @@ func TestBindingsAreCompared(t *testing.T) {
 func TestExpiryInMidCommand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.bind(chat, "/work")
+	r.bind(chat, "/task")
 	token := r.token("s1", func(a *store.Access) { a.Expires = time.Now().Add(3 * time.Second) })
-	w, _ := r.join(chat, token, "/work")
+	w, _ := r.join(chat, token, "/task")
 	eventually(t, "the chat is connected", func() bool { return r.Connected(chat) })
 	result := r.ask(msg.TypeExecute, &msg.Execute{Command: new("sleep 9"), Shell: "auto"})
 	w.next()

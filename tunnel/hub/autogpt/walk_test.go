@@ -55,7 +55,7 @@ func TestWalk(t *testing.T) {
 		_, ref, err := r.Walk(t.Context(), user, machine, path)
 		return ref, err
 	}
-	unix := map[string][]string{"": {"/home/ann", "/media/ann/disk", "/home/ann/nested"}, "/home/ann": {"/home/ann/work", "/home/ann/workshop"},
+	unix := map[string][]string{"": {"/home/ann", "/media/ann/disk", "/home/ann/nested"}, "/home/ann": {"/home/ann/task", "/home/ann/workshop"},
 		"/home/ann/workshop": {"/home/ann/workshop/a"}, "/home/ann/nested": {"/home/ann/nested/b"}}
 	win := map[string][]string{"": {`C:\Users\ann`, `D:\`}, `D:\`: {`D:\Data`}, `D:\Data`: {`D:\Data\Shop`}}
 	for _, c := range []struct {

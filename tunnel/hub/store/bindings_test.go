@@ -14,7 +14,7 @@ func TestBindings(t *testing.T) {
 	if _, err := s.Connected(ctx, Machine{ID: "m1", User: ann, Name: "Workshop"}); err != nil {
 		t.Fatal(err)
 	}
-	b := Binding{Session: "i1", User: ann, Machine: "m1", Root: "/home/ann/work", Fingerprint: "f", Revision: 1, Grant: "v1.x.y", Env: map[string]string{"A": "1"}}
+	b := Binding{Session: "i1", User: ann, Machine: "m1", Root: "/home/ann/task", Fingerprint: "f", Revision: 1, Grant: "v1.x.y", Env: map[string]string{"A": "1"}}
 	if err := s.SetBinding(ctx, b); err != nil {
 		t.Fatal(err)
 	}
