@@ -134,14 +134,12 @@ func (c *Client) setCurrent(s *socket) {
 	c.mu.Unlock()
 }
 
-// New checks o and makes a Client.
-func New(o Options) (*Client, error) {
-	if o.Token == nil || o.Hello == nil || o.Status == nil || o.Handler == nil {
-		return nil, errors.New("tunnel: token, hello, status and handler are needed")
-	}
-	u, err := url.Parse(o.URL)
+// SocketURL is where the socket at path of a hub is dialled, of the hub's base
+// address: http, https, ws or wss.
+func SocketURL(base, path string) (string, error) {
+	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("%q is not the address of a hub: it must look like https://hub.example", o.URL)
+		return "", fmt.Errorf("%q is not the address of a hub: it must look like https://hub.example", base)
 	}
 	switch u.Scheme {
 	case "http", "ws":
@@ -149,9 +147,21 @@ func New(o Options) (*Client, error) {
 	case "https", "wss":
 		u.Scheme = "wss"
 	default:
-		return nil, fmt.Errorf("%q is not the address of a hub: it must begin with https:// or http://", o.URL)
+		return "", fmt.Errorf("%q is not the address of a hub: it must begin with https:// or http://", base)
 	}
-	u.Path, u.RawQuery, u.Fragment = strings.TrimSuffix(u.Path, "/")+wire.Path, "", ""
+	u.Path, u.RawQuery, u.Fragment = strings.TrimSuffix(u.Path, "/")+path, "", ""
+	return u.String(), nil
+}
+
+// New checks o and makes a Client.
+func New(o Options) (*Client, error) {
+	if o.Token == nil || o.Hello == nil || o.Status == nil || o.Handler == nil {
+		return nil, errors.New("tunnel: token, hello, status and handler are needed")
+	}
+	address, err := SocketURL(o.URL, wire.Path)
+	if err != nil {
+		return nil, err
+	}
 	if o.MaxConcurrent == 0 {
 		o.MaxConcurrent = 32
 	}
@@ -178,7 +188,7 @@ func New(o Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	return &Client{o: o, url: u.String()}, nil
+	return &Client{o: o, url: address}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no

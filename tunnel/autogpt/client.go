@@ -12,9 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -176,19 +174,10 @@ func New(o Options) (*Client, error) {
 	if o.Token == nil || o.Hello == nil || o.Folders == nil || o.Handler == nil {
 		return nil, errors.New("autogpt: token, hello, folders and handler are needed")
 	}
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("%q is not the address of a hub: it must look like wss://platform.example", o.URL)
+	address, err := tunnel.SocketURL(o.URL, msg.Path)
+	if err != nil {
+		return nil, err
 	}
-	switch u.Scheme {
-	case "http", "ws":
-		u.Scheme = "ws"
-	case "https", "wss":
-		u.Scheme = "wss"
-	default:
-		return nil, fmt.Errorf("%q is not the address of a hub: it must begin with wss:// or ws://", o.URL)
-	}
-	u.Path, u.RawQuery, u.Fragment = strings.TrimSuffix(u.Path, "/")+msg.Path, "", ""
 	if o.MaxConcurrent == 0 {
 		o.MaxConcurrent = msg.Concurrent
 	}
@@ -216,7 +205,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	o.Timings.fill()
-	return &Client{o: o, url: u.String(), work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, runtimes: map[string]*runtime{}}, nil
+	return &Client{o: o, url: address, work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, runtimes: map[string]*runtime{}}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no
