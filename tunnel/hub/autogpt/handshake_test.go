@@ -455,14 +455,16 @@ func TestOlderDataConnections(t *testing.T) {
 // A machine that is silent, and answers no ping, is gone.
 func TestSilence(t *testing.T) {
 	t.Parallel()
+	var reading sync.WaitGroup
+	t.Cleanup(reading.Wait) // after newRig's, which ends what is read
 	r := newRig(t, func(o *autogpt.Options) { o.Heartbeat, o.PongTimeout = 100*time.Millisecond, 900*time.Millisecond })
-	w, _ := r.join("", r.token("s1"), nil)
-	w.ws.SetPingHandler(func(string) error { return nil })
-	go func() { _, _, _ = w.ws.ReadMessage() }()
+	silent, _ := r.join("", r.token("s1"), nil)
+	silent.ws.SetPingHandler(func(string) error { return nil })
+	reading.Go(func() { _, _, _ = silent.ws.ReadMessage() })
 	eventually(t, "it is gone", func() bool { return len(r.Machines(user)) == 0 })
 	// One that answers them stays.
-	w, _ = r.join("", r.token("s2", func(*store.Access) {}), nil)
-	go func() { _, _, _ = w.ws.ReadMessage() }()
+	live, _ := r.join("", r.token("s2", func(*store.Access) {}), nil)
+	reading.Go(func() { _, _, _ = live.ws.ReadMessage() })
 	time.Sleep(2 * time.Second)
 	if len(r.Machines(user)) != 1 {
 		t.Error("a machine that answers pings is gone")
