@@ -35,10 +35,11 @@ type Upload struct {
 // Description is what Describe found: everything the policy, the card and the
 // record need. The dispatcher adds who asks, when, and until when.
 type Description struct {
-	Action   string // "read", "write", "delete", "run", …
-	Title    string // a few words for a list: "Write notes/plan.md"
-	Sentence string // what the card asks, with %s for the principal's name
-	Exact    string // the exact text
+	Action   string   // "read", "write", "delete", "run", …
+	Title    string   // a few words for a list: "Write notes/plan.md"
+	Sentence string   // what the card asks, with %s for the principal's name
+	Exact    string   // the exact text
+	Steps    []string // see consent.Request
 	Details  []string
 	Effects  []consent.Effect
 	Risk     consent.Risk
@@ -53,6 +54,15 @@ type Description struct {
 	FullOffered bool
 	Rule        RuleParts
 	Scopes      []consent.Scope // offered beside Once
+	// Wide is the broader rule that may be remembered instead; nil for none.
+	Wide *Wide
+}
+
+// Wide is a rule for a direction of a capability, in the session's folder.
+type Wide struct {
+	Action  string               // "" for every action
+	Effects []consent.EffectKind // that it holds for at most
+	Words   string               // "reading in this folder"
 }
 
 // RuleParts is the capability's part of a remembered rule.

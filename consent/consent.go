@@ -19,7 +19,16 @@ const (
 	ModeLook Mode = "look" // read in the folder
 	ModeWork Mode = "work" // read, write, contained commands without network
 	ModeAsk  Mode = "ask"  // everything is asked
+	// ModeTrusted is ModeWork that also changes and deletes in the folder
+	// without asking. It holds for TrustedFor, and is ModeWork after that.
+	ModeTrusted Mode = "trusted"
 )
+
+// TrustedFor is how long ModeTrusted and Minutes15 hold.
+const TrustedFor = 15 * time.Minute
+
+// UnusedFor is how long a grant without an end lives after its last use.
+const UnusedFor = 30 * 24 * time.Hour
 
 // Scope is how long a decision holds. Serialised.
 type Scope string
@@ -61,6 +70,12 @@ const (
 	EffectRun       EffectKind = "run"     // runs a program
 	EffectEnv       EffectKind = "env"     // sets a variable that changes what runs
 	EffectOwn       EffectKind = "own"     // ends or prolongs what the session itself started
+	EffectAccess    EffectKind = "access"  // changes who may read, write or run files
+	EffectConnect   EffectKind = "connect" // reaches another computer, or a service on this one
+	EffectSettings  EffectKind = "settings"
+	EffectInstall   EffectKind = "install" // adds or removes programs or packages
+	EffectRoot      EffectKind = "root"    // asks for administrator rights
+	EffectUnknown   EffectKind = "unknown" // can't be told before it runs: high risk
 )
 
 // Effect is one thing that a request would do, in words and counts.
@@ -120,6 +135,11 @@ type Rule struct {
 	// scripts that a command names. It is set for full access only: what may do
 	// everything must not be swapped behind its name.
 	Looked string `json:"looked,omitempty"`
+	// Wide means a rule for a capability and direction ("may read, not
+	// write"): it holds for every request of Capability, and of Action where
+	// that is set, in Folder, whose effects are all among Effects and whose risk
+	// is not high. Exact, Env and Cwd are empty.
+	Wide bool `json:"wide,omitempty"`
 }
 
 // Key is the rule as one comparable string.
@@ -146,7 +166,10 @@ type Request struct {
 	Exact    string `json:"exact"`    // the exact text; shown bytes are run bytes
 	// Whole is set in the record only, where Exact is no more than the head of a
 	// long text: the SHA-256 of the whole, which is kept as outputs are.
-	Whole   string   `json:"whole,omitempty"`
+	Whole string `json:"whole,omitempty"`
+	// Steps says in everyday words what happens, one short sentence a part, in
+	// the order of the exact text.
+	Steps   []string `json:"steps,omitempty"`
 	Details []string `json:"details,omitempty"`
 	Effects []Effect `json:"effects,omitempty"`
 	Risk    Risk     `json:"risk"`
@@ -161,6 +184,10 @@ type Request struct {
 	// Rule is what would be remembered, with Contain and Looked left empty.
 	Rule   Rule    `json:"rule"`
 	Scopes []Scope `json:"scopes,omitempty"` // offered, Once first
+	// Wide is the broader rule that may be remembered instead, nil where none is
+	// offered; WideWords says it in a few words: "reading in this folder".
+	Wide      *Rule  `json:"wide,omitempty"`
+	WideWords string `json:"wide_words,omitempty"`
 
 	// RepeatKey names the payload across sessions of a principal where the
 	// session itself is what is asked for; "" means within the session.
@@ -177,6 +204,10 @@ type Choice struct {
 	Mode     Mode        `json:"mode,omitempty"`   // session card
 	Folder   string      `json:"folder,omitempty"` // session card
 	Remember bool        `json:"remember,omitempty"`
+	// Wide remembers Request.Wide instead of its Rule.
+	Wide bool `json:"wide,omitempty"`
+	// End, with a denial, ends the session too.
+	End bool `json:"end,omitempty"`
 }
 
 // Answer is a person's answer to one card.

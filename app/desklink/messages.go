@@ -47,6 +47,9 @@ type Card struct {
 	FolderOnly bool `json:"folder_only,omitempty"`
 	// ContainProblem says why nothing can run contained here; "" when it can.
 	ContainProblem string `json:"contain_problem,omitempty"`
+	// Folded and Denied are as in snapshot.CardInfo.
+	Folded []snapshot.Folded `json:"folded,omitempty"`
+	Denied int               `json:"denied,omitempty"`
 }
 
 // CloseCard takes a card off the screen: its request has ended, or it was

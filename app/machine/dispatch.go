@@ -195,12 +195,17 @@ func (t *task) request(d capabilities.Description) consent.Request {
 		ID: t.id, Hub: t.who.hub, HubName: t.who.hubName, Principal: t.who.principal, Claims: t.who.claims,
 		Session: t.who.session, Mode: t.who.mode, Folder: t.who.folder,
 		Capability: t.executor.Name(), Action: d.Action,
-		Title: d.Title, Sentence: strings.Replace(d.Sentence, "%s", name, 1), Exact: d.Exact, Details: d.Details,
+		Title: d.Title, Sentence: strings.Replace(d.Sentence, "%s", name, 1), Exact: d.Exact, Steps: d.Steps, Details: d.Details,
 		Effects: d.Effects, Risk: d.Risk, Digest: consent.DigestOf(d.Payload), Fingerprint: d.Fingerprint,
 		Containable: d.Containable, FullOffered: d.FullOffered, Scopes: append([]consent.Scope{consent.Once}, d.Scopes...),
 		Rule: consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder,
 			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd, Effects: effectKinds(d.Effects)},
 		Arrived: t.arrived, Deadline: t.deadline,
+	}
+	if d.Wide != nil {
+		r.Wide = &consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder, Capability: t.executor.Name(),
+			Action: d.Wide.Action, Effects: joinKinds(d.Wide.Effects), Wide: true}
+		r.WideWords = d.Wide.Words
 	}
 	if open, opens := t.call.Payload.(*wire.SessionOpen); opens {
 		// A program opens a session of another name each time it asks. A chat has
@@ -227,6 +232,16 @@ func effectKinds(effects []consent.Effect) string {
 	}
 	slices.Sort(kinds)
 	return strings.Join(kinds, ", ")
+}
+
+// joinKinds writes the kinds of a wide rule as effectKinds does; what concerns
+// only what the session made itself is among them.
+func joinKinds(kinds []consent.EffectKind) string {
+	var all []consent.Effect
+	for _, k := range kinds {
+		all = append(all, consent.Effect{Kind: k}, consent.Effect{Kind: k, Own: true})
+	}
+	return effectKinds(all)
 }
 
 // refused notes a request that could not even be described, so that the log

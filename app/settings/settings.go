@@ -41,7 +41,29 @@ type Settings struct {
 	// Secrets is where tokens and keys are kept: "keychain", or "file" for one
 	// encrypted with a passphrase. "localpc secrets" moves them.
 	Secrets string `toml:"secrets"`
+	// Capabilities are what may be asked for at all.
+	Capabilities Capabilities `toml:"capabilities"`
+	// Rates are how many requests a minute a session may make.
+	Rates Rates `toml:"rates"`
 }
+
+// Capabilities are the switches of what may be asked for; "" means "ask".
+type Capabilities struct {
+	Files   string `toml:"files"`   // "ask", "read", "off"
+	Shell   string `toml:"shell"`   // "ask", "contained", "off"
+	Network string `toml:"network"` // "ask", "off"
+}
+
+// Rates are requests a minute, per session; 0 means UsualRates'.
+type Rates struct {
+	Session int `toml:"session"`
+	Files   int `toml:"files"`
+	Shell   int `toml:"shell"`
+	Network int `toml:"network"`
+}
+
+// UsualRates let an ordinary agent work and bound one that runs wild.
+var UsualRates = Rates{Session: 60, Files: 3000, Shell: 600, Network: 600}
 
 // The values of Settings.Secrets.
 const (

@@ -45,6 +45,84 @@ type Snapshot struct {
 	Record  Record  `json:"record"`
 	Today   Traffic `json:"today"`
 	Connect Connect `json:"connect"`
+	// Grants are what is remembered, the newest first; Programs what is
+	// connected.
+	Grants   []Grant   `json:"grants,omitempty"`
+	Programs []Program `json:"programs,omitempty"`
+	// Capabilities are what may be asked for.
+	Capabilities []Capability `json:"capabilities,omitempty"`
+	Settings     Settings     `json:"settings"`
+}
+
+// Grant is one remembered decision, as the Permissions window lists it.
+type Grant struct {
+	ID       string    `json:"id"`
+	Who      string    `json:"who"`
+	May      string    `json:"may"` // the rule, exactly as it will match
+	Deny     bool      `json:"deny,omitempty"`
+	Scope    string    `json:"scope"`              // "this session", "15 minutes", "always"
+	Until    time.Time `json:"until,omitzero"`     // zero: no end by time; for "always" it ends when unused
+	LastUsed time.Time `json:"last_used,omitzero"` // zero: never
+	Session  string    `json:"session,omitempty"`  // set for "this session"
+}
+
+// Program is one principal that the person connected.
+type Program struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Since    time.Time `json:"since,omitzero"`
+	LastSeen time.Time `json:"last_seen,omitzero"`
+	Sessions int       `json:"sessions"` // open ones
+	// CanDisconnect: its key belongs to the hub inside. Otherwise it is
+	// disconnected on the hub's page.
+	CanDisconnect bool `json:"can_disconnect,omitempty"`
+}
+
+// Capability is one kind of thing that may be asked for, or may not.
+type Capability struct {
+	Name   string `json:"name"`   // "files", "shell", "network"
+	Label  string `json:"label"`  // "Files"
+	Extent string `json:"extent"` // the Value of the one of Extents that holds
+	// Extents are the choices, the widest first, the last is "off".
+	Extents []Extent `json:"extents"`
+}
+
+// Extent is how far a capability goes.
+type Extent struct {
+	Value string `json:"value"` // "ask", "read", "contained", "off"
+	Label string `json:"label"` // "May be asked for", "Reading only", "Never"
+}
+
+// Settings are what the Settings window shows and changes.
+type Settings struct {
+	Name      string `json:"name"`   // of this computer
+	Folder    string `json:"folder"` // offered first; "" for a new one
+	Autostart bool   `json:"autostart"`
+	// AutostartProblem says why it can't be switched on here; "" when it can.
+	AutostartProblem string `json:"autostart_problem,omitempty"`
+	// Rates are requests a minute, per session and capability.
+	Rates   []Rate `json:"rates"`
+	Data    string `json:"data"` // where everything is kept
+	Version string `json:"version"`
+	// Checks are the last self-test's results; empty before there was one.
+	Checks   []Check `json:"checks,omitempty"`
+	Checking bool    `json:"checking,omitempty"`
+}
+
+// Rate is how many requests of one capability a session may make a minute.
+type Rate struct {
+	Capability string `json:"capability"`
+	Label      string `json:"label"`
+	PerMinute  int    `json:"per_minute"`
+	Usual      int    `json:"usual"` // the default
+}
+
+// Check is one line of the self-test.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Text   string `json:"text"`             // what was found
+	Remedy string `json:"remedy,omitempty"` // what helps
 }
 
 // MaxEntries is how many log entries a snapshot carries.
@@ -85,7 +163,16 @@ type Session struct {
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until"`
 	Running   int       `json:"running"` // requests and children
+	// TrustedUntil is when "Trusted for 15 minutes" ends; zero when it does not
+	// hold.
+	TrustedUntil time.Time `json:"trusted_until,omitzero"`
+	// Denied is how many of its questions were denied one after the other; from
+	// DeniedOften on, windows and cards offer to end it.
+	Denied int `json:"denied,omitempty"`
 }
+
+// DeniedOften is how many denials in a row make a session one to be ended.
+const DeniedOften = 3
 
 // Outcome of a log entry. Serialised.
 type Outcome string
@@ -235,7 +322,22 @@ const (
 	Revoke      IntentKind = "revoke" // Text: a grant's id, "" for all of them
 	// CheckSecrets tries whether secrets can be kept; the answer says where.
 	CheckSecrets IntentKind = "check-secrets"
-	Quit         IntentKind = "quit"
+	// SetCapability: Text is its name, Way the extent's value.
+	SetCapability IntentKind = "set-capability"
+	// SetMode changes how an open session may work: Entry is its id, Text a
+	// consent.Mode. EndSession ends it.
+	SetMode    IntentKind = "set-mode"
+	EndSession IntentKind = "end-session"
+	// Disconnect takes a program's key away, with its sessions and grants: Text
+	// is its id.
+	Disconnect IntentKind = "disconnect"
+	// Change changes settings: those of Changes that are set.
+	Change   IntentKind = "change"
+	SelfTest IntentKind = "self-test" // the snapshot has the results
+	// Remove takes this program off this computer: Text is "keep" for keeping
+	// the record, outputs and kept versions, or "erase". The program ends after.
+	Remove IntentKind = "remove"
+	Quit   IntentKind = "quit"
 )
 
 // Intent is a person's wish, from the tray, a window or the control socket.
@@ -246,6 +348,15 @@ type Intent struct {
 	Filter  string     `json:"filter,omitempty"` // a capability, or ""
 	Way     string     `json:"way,omitempty"`
 	AutoGPT *AutoGPT   `json:"autogpt,omitempty"`
+	Changes *Changes   `json:"changes,omitempty"`
+}
+
+// Changes are new values of settings; nil leaves one as it is.
+type Changes struct {
+	Name      *string        `json:"name,omitempty"`
+	Folder    *string        `json:"folder,omitempty"`
+	Autostart *bool          `json:"autostart,omitempty"`
+	Rates     map[string]int `json:"rates,omitempty"` // by capability; 0 for the usual
 }
 
 // Windows. Serialised.
@@ -253,6 +364,9 @@ const (
 	WindowPair     = "pair"
 	WindowActivity = "activity"
 	WindowMain     = "main" // stands in for the tray where there is none
+
+	WindowPermissions = "permissions"
+	WindowSettings    = "settings"
 )
 
 // CardInfo is what a card shows beside its request.
@@ -266,6 +380,23 @@ type CardInfo struct {
 	FolderOnly bool `json:"folder_only,omitempty"`
 	// ContainProblem says why nothing can run contained here; "" when it can.
 	ContainProblem string `json:"contain_problem,omitempty"`
+	// Folded are further requests of the same kind that this one card asks for;
+	// its answer is theirs too. They are chosen when the card is presented, and
+	// only ever become fewer.
+	Folded []Folded `json:"folded,omitempty"`
+	// Denied is Session.Denied of its session.
+	Denied int `json:"denied,omitempty"`
+}
+
+// Folded is one more request on a card.
+type Folded struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Exact string `json:"exact"`
+	// Steps, Details and Effects as in consent.Request, the latter in words.
+	Steps   []string `json:"steps,omitempty"`
+	Details []string `json:"details,omitempty"`
+	Effects []string `json:"effects,omitempty"`
 }
 
 // Reply answers an intent. Detail and Entries are set for GetDetail and Find.
