@@ -54,6 +54,8 @@ type Description struct {
 	FullOffered bool
 	Rule        RuleParts
 	Scopes      []consent.Scope // offered beside Once
+	// NoOnce: Scopes are all that is offered.
+	NoOnce bool
 	// Wide is the broader rule that may be remembered instead; nil for none.
 	Wide *Wide
 }

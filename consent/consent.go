@@ -35,6 +35,7 @@ type Scope string
 
 const (
 	Once      Scope = "once"
+	Command   Scope = "command" // until the command that asks has ended (network)
 	Session   Scope = "session"
 	Minutes15 Scope = "15m"
 	Always    Scope = "always"
@@ -189,6 +190,10 @@ type Request struct {
 	Wide      *Rule  `json:"wide,omitempty"`
 	WideWords string `json:"wide_words,omitempty"`
 
+	// Command is the id of the request whose command asks, for a connection; ""
+	// otherwise. A grant of scope Command holds for it alone.
+	Command string `json:"command,omitempty"`
+
 	// RepeatKey names the payload across sessions of a principal where the
 	// session itself is what is asked for; "" means within the session.
 	RepeatKey string `json:"-"`
@@ -246,7 +251,7 @@ type Stored struct {
 	Rule     Rule      `json:"rule"`
 	Deny     bool      `json:"deny,omitempty"`
 	Scope    Scope     `json:"scope"`
-	Session  string    `json:"session,omitempty"` // set for Scope Session
+	Session  string    `json:"session,omitempty"` // the session for Scope Session, the command for Scope Command
 	Choice   Choice    `json:"choice"`
 	Name     string    `json:"name"` // the principal's name when it was given
 	Created  time.Time `json:"created"`
