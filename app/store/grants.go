@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -9,13 +10,23 @@ import (
 	"localpc/consent"
 )
 
+// GrantsVersion grows whenever grants were changed or used by this program, so
+// that a list of them need not be read again and again.
+func (s *Store) GrantsVersion() uint64 { return s.granted.Load() }
+
+// execGrants writes, and has lists of grants read anew.
+func (s *Store) execGrants(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	defer s.granted.Add(1)
+	return s.exec(ctx, query, args...)
+}
+
 // Remember keeps a decision; the same rule with the same scope is replaced.
 func (s *Store) Remember(ctx context.Context, g consent.Stored) error {
 	choice, err := json.Marshal(g.Choice)
 	if err != nil {
 		return err
 	}
-	_, err = s.exec(ctx, `INSERT OR REPLACE INTO grants (id, hub, principal, session, rule, deny, scope, choice, name, created, expires, last_used)
+	_, err = s.execGrants(ctx, `INSERT OR REPLACE INTO grants (id, hub, principal, session, rule, deny, scope, choice, name, created, expires, last_used)
 		VALUES (?,?,?,?,?,?,?,?,?,?,?,?)`,
 		g.ID, g.Rule.Hub, g.Rule.Principal, g.Session, g.Rule.Key(), g.Deny, g.Scope, string(choice), g.Name, millis(g.Created), millis(g.Expires), millis(g.LastUsed))
 	return err
@@ -52,13 +63,13 @@ func (s *Store) Remembered(ctx context.Context, hub, principal string) ([]consen
 
 // Used notes when a grant was last used.
 func (s *Store) Used(ctx context.Context, id string, at time.Time) error {
-	_, err := s.exec(ctx, `UPDATE grants SET last_used = ? WHERE id = ?`, at.UnixMilli(), id)
+	_, err := s.execGrants(ctx, `UPDATE grants SET last_used = ? WHERE id = ?`, at.UnixMilli(), id)
 	return err
 }
 
 // Revoke drops a grant, or all of them for "". It returns how many went.
 func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
-	res, err := s.exec(ctx, `DELETE FROM grants WHERE ?1 = '' OR id = ?1`, id)
+	res, err := s.execGrants(ctx, `DELETE FROM grants WHERE ?1 = '' OR id = ?1`, id)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +80,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
 // EndSession drops what held for one session; "" drops what held for any.
 // Expired grants go too.
 func (s *Store) EndSession(ctx context.Context, session string) error {
-	_, err := s.exec(ctx, `DELETE FROM grants WHERE scope = 'session' AND (?1 = '' OR session = ?1) OR expires <> 0 AND expires <= ?2`, session, time.Now().UnixMilli())
+	_, err := s.execGrants(ctx, `DELETE FROM grants WHERE scope = 'session' AND (?1 = '' OR session = ?1) OR expires <> 0 AND expires <= ?2`, session, time.Now().UnixMilli())
 	return err
 }
 

@@ -33,6 +33,8 @@ type Store struct {
 	writing sync.Mutex
 	// grown counts the bytes of outputs kept since they were last pruned.
 	grown atomic.Int64
+	// granted counts the changes of grants.
+	granted atomic.Uint64
 }
 
 // exec writes.
