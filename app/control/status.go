@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func WriteStatus(w io.Writer, s snapshot.Snapshot, now time.Time) {
 	case s.Connect.PairError != "":
 		fmt.Fprintln(w, "Pairing failed:", v(s.Connect.PairError))
 	}
-	for _, t := range s.Warnings {
+	for _, t := range append(slices.Clone(s.Standing), s.Warnings...) {
 		fmt.Fprintln(w, "!", v(t))
 	}
 	for _, e := range s.Sessions {

@@ -78,6 +78,9 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 			return snapshot.Reply{}, sentence(r.Problem)
 		}
 		return say("The record is whole."), nil
+	case snapshot.Dismiss:
+		m.dismiss(in.Text)
+		return snapshot.Reply{}, nil
 	case snapshot.CheckSecrets:
 		return m.checkSecrets(ctx)
 	case snapshot.Revoke:

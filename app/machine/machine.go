@@ -75,11 +75,13 @@ type Options struct {
 	Folder string
 	// ContainProblem says why nothing can run contained here; "" when it can.
 	ContainProblem string
-	// Warnings are said loudly in every window.
-	Warnings []string
-	Version  string
-	Hooks    Hooks
-	Log      *slog.Logger
+	// Warnings are said loudly in every window until they are dismissed;
+	// Standing can't be.
+	Warnings, Standing []string
+
+	Version string
+	Hooks   Hooks
+	Log     *slog.Logger
 }
 
 // Machine is the running machine end. Make it with New, run it with Run.
@@ -102,6 +104,7 @@ type Machine struct {
 	connect  snapshot.Connect  // guarded by mu
 	checked  snapshot.Record   // guarded by mu
 	warnings []string          // guarded by mu
+	quiet    []string          // guarded by mu: warnings that were dismissed
 	closing  bool              // guarded by mu: nothing new begins in the background
 
 	spooled atomic.Int64 // bytes of uploads on the disk
@@ -247,20 +250,6 @@ func (m *Machine) verify(ctx context.Context) {
 
 // Asks is the queue of questions, for the surfaces that show them.
 func (m *Machine) Asks() *Asks { return m.asks }
-
-// Warn adds a sentence that every window says loudly.
-func (m *Machine) Warn(sentence string) {
-	m.mu.Lock()
-	for _, w := range m.warnings {
-		if w == sentence {
-			m.mu.Unlock()
-			return
-		}
-	}
-	m.warnings = append(m.warnings, sentence)
-	m.mu.Unlock()
-	m.changed()
-}
 
 // background runs fn until it returns; close waits for it. Once the machine
 // closes it does nothing and reports false.

@@ -63,11 +63,8 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	s.Problem, s.Fix, s.FixLabel = link.problem, link.fix, link.fixLabel
 	m.mu.Lock()
 	s.Paused, s.Stopped, s.Connect, s.Record = m.paused, m.stopped, m.connect, m.checked
-	s.Warnings = append([]string(nil), m.warnings...)
+	s.Warnings, s.Standing = m.loud(link.warning), m.o.Standing
 	m.mu.Unlock()
-	if link.warning != "" {
-		s.Warnings = append(s.Warnings, link.warning)
-	}
 	s.Connect.AutoGPT, s.Connect.AutoGPTUsual = shownAutoGPT(set.AutoGPT), shownAutoGPT(settings.DefaultAutoGPT)
 	working := ""
 	for _, sess := range s.Sessions {

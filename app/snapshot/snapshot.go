@@ -34,9 +34,10 @@ type Snapshot struct {
 	Secrets string   `json:"secrets"`
 	Paused  bool     `json:"paused"`
 	Stopped *Stopped `json:"stopped,omitempty"` // after Stop everything, until resumed
-	// Warnings are said loudly in every window: full access by policy, no
-	// containment, no keychain.
+	// Warnings are said loudly in every window until they are dismissed: no
+	// containment, no keychain. Standing ones can't be: full access by policy.
 	Warnings []string `json:"warnings,omitempty"`
+	Standing []string `json:"standing,omitempty"`
 
 	Waiting  int       `json:"waiting"` // cards that wait, the open one too
 	Sessions []Session `json:"sessions"`
@@ -320,6 +321,8 @@ const (
 	Find        IntentKind = "find"        // Text and Filter; the answer is Entries
 	VerifyAgain IntentKind = "verify"
 	Revoke      IntentKind = "revoke" // Text: a grant's id, "" for all of them
+	// Dismiss takes one of Warnings, Text, away until the program's next start.
+	Dismiss IntentKind = "dismiss"
 	// CheckSecrets tries whether secrets can be kept; the answer says where.
 	CheckSecrets IntentKind = "check-secrets"
 	// SetCapability: Text is its name, Way the extent's value.

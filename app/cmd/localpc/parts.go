@@ -102,7 +102,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		o.Unkept = kerr
 	}
 	if c.run.policy == "full" {
-		o.Warnings = append(o.Warnings, "Everything is allowed without asking, with full access (--policy full).")
+		o.Standing = append(o.Standing, "Everything is allowed without asking, with full access (--policy full).")
 	}
 	if o.ContainProblem != "" {
 		o.Warnings = append(o.Warnings, o.ContainProblem)
