@@ -14,7 +14,14 @@ BUILD_PACKAGES := gcc pkg-config libgl1-mesa-dev libgles2-mesa-dev libegl-dev li
 TEST_PACKAGES := xvfb xserver-xephyr openbox xfce4-panel xfconf dbus dbus-x11 xdotool imagemagick gnome-keyring gcr libsecret-tools dunst xterm xclip \
 	tesseract-ocr tesseract-ocr-eng x11-utils x11-xserver-utils fonts-dejavu-core procps util-linux python3-minimal nginx-light systemd iproute2 iptables squid tinyproxy chromium chromium-headless-shell
 
-.PHONY: run build test lint run-packages test-packages npm clean
+VERSION = $(shell sed -n 's/^const version = "\(.*\)"/\1/p' app/cmd/localpc/main.go)
+ARCH    = $(shell $(GO) env GOARCH)
+# What is packaged bears the time of its commit, so that the same commit makes
+# the same package.
+DATE    = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+
+.PHONY: run build test lint package run-packages test-packages npm clean
 
 run: run-packages build
 	$(BIN)/localpc run $(ARGS)
@@ -46,6 +53,19 @@ run-packages:
 
 test-packages:
 	@$(call install,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+# A Debian package and a tarball, in build.
+package: run-packages build
+	@rm -rf build/package && mkdir -p build/package
+	@for p in $(PROGRAMS); do strip -o build/package/$$p $(BIN)/$$p || exit 1; done
+	@gzip -9nc packaging/changelog > build/package/changelog.Debian.gz
+	SOURCE_DATE_EPOCH=$(DATE) LOCALPC_VERSION=$(VERSION) LOCALPC_ARCH=$(ARCH) \
+		$(GO) run $(NFPM) package -f packaging/nfpm.yaml -p deb -t build/
+	@rm build/package/changelog.Debian.gz
+	@cp README.md LICENSE packaging/localpc.desktop packaging/localpc.service packaging/localpc-hub.service assets/icons/app.png build/package/
+	tar --sort=name --mtime=@$(DATE) --owner=0 --group=0 --numeric-owner --transform 's,^package,localpc-$(VERSION),' \
+		-C build -c package | gzip -9n > build/localpc_$(VERSION)_linux_$(ARCH).tar.gz
+	@ls -l build/*.deb build/*.tar.gz
 
 clean:
 	rm -rf build
