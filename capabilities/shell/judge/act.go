@@ -8,14 +8,18 @@ type Command struct {
 	// Dir is the working directory, Home what ~ is, Folder the session's folder:
 	// absolute paths, as the command itself sees them.
 	Dir, Home, Folder string
-	// Env are the variables that are known beforehand. What is not in it is
-	// known only at run time.
+	// Env are the variables that the request sets. What is not in it is known
+	// only at run time; the machine's own environment does not belong here.
 	Env map[string]string
 	// Read returns a file of the session's folder by its absolute path, at most
 	// 64 KiB of it, so that a shell script is judged by its text; nil or false
 	// where there is none to be read. What was read becomes part of the
 	// fingerprint (Judgement.Read).
 	Read func(path string) ([]byte, bool)
+	// List returns the names in a directory; false where that can't be told.
+	// A pattern like *.txt may fit a name like "-rf.txt", which is an option
+	// then. Nil: a program that could do harm with such a name is Unknown.
+	List func(dir string) (names []string, ok bool)
 }
 
 // Judgement is what a command would do.
@@ -62,6 +66,7 @@ const (
 	Connect                  // Host, Port
 	Settings                 // What is set
 	Install                  // What is installed or removed
+	Env                      // What: a variable that changes what programs run, "PATH"
 	Root                     // asks for administrator rights
 	Unknown                  // Why: can't be told before it runs
 )
@@ -71,7 +76,7 @@ type Act struct {
 	Op        Op
 	Paths     []Path
 	From      []Path
-	Into      *Path // a directory that takes From, where that is sure
+	Into      *Path // a directory that takes From, or may be one
 	Recursive bool
 	Find      *Find    // for what find chooses itself, below Paths
 	Dir       string   // where it happens, for git
@@ -80,14 +85,31 @@ type Act struct {
 	Scripts   []string // Run: files that decide what it does, by absolute path
 	Host      string   // Connect: as it stands there
 	Port      int      // Connect; 0 for the usual one
-	What      string   // Settings, Install: in a few words
+	What      string   // Settings, Install, Env: in a few words
 	Why       string   // Unknown: "the name stands in $X"
 	// Replaces is false where the command is told not to replace (cp -n).
 	Replaces bool
 }
 
+// ReadsOnly tells whether all of it is surely nothing but reading.
+func (j Judgement) ReadsOnly() bool {
+	if j.Problem != "" {
+		return false
+	}
+	for _, p := range j.Parts {
+		for _, a := range p.Acts {
+			if a.Op != Read {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Path is a name, absolute and clean. With Glob it is a pattern of path.Match
-// (and ** where the shell has it switched on).
+// (and ** where the shell has it switched on); as in a shell, a * or ? at the
+// beginning of a name fits no dot. Where a command may run in one of several
+// directories (cd that may fail), an act has the names in all of them.
 type Path struct {
 	Name string
 	Glob bool
