@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -140,7 +141,7 @@ func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
 		}
 	}
 	if !a.Allow {
-		if a.Choice.Scope == Session {
+		if denialHolds(r, a.Choice.Scope) {
 			if err := g.remember(ctx, r, a, true); err != nil {
 				g.o.Log.Warn("A denial could not be remembered", "err", err)
 			}
@@ -169,29 +170,40 @@ func (g *Gate) gone(ctx context.Context, r Request) error {
 	return context.Cause(ctx)
 }
 
-// checkAnswer holds an answer against what its card offered: hiding a button
-// is not a check.
+// denialHolds tells whether a denial is remembered: for the session, and for
+// a session's own card for 15 minutes.
+func denialHolds(r Request, s Scope) bool {
+	if r.Capability == CapabilitySession {
+		return s == Minutes15
+	}
+	return s == Session
+}
+
+// checkAnswer holds what allows against what its card offered: hiding a button
+// is not a check. A denial is one whatever else it says.
 func checkAnswer(r Request, a Answer) error {
 	c := a.Choice
+	if c.End {
+		return errors.New("an answer that allows, and ends the session")
+	}
 	if r.Capability == CapabilitySession {
-		if c.Mode != ModeLook && c.Mode != ModeWork && c.Mode != ModeAsk || c.Folder == "" {
+		switch {
+		case c.Mode != ModeLook && c.Mode != ModeWork && c.Mode != ModeAsk && c.Mode != ModeTrusted, c.Folder == "":
 			return errors.New("session answer without mode or folder")
-		}
-		if r.FolderOnly && c.Folder != r.Folder {
+		case r.FolderOnly && c.Folder != r.Folder:
 			return errors.New("session answer with another folder than the only one")
+		case c.Wide:
+			return errors.New("session answer with a rule")
 		}
 		return nil
 	}
-	if c.Scope == "" {
-		return errors.New("answer without scope")
-	}
-	offered := c.Scope == Once
-	for _, s := range r.Scopes {
-		offered = offered || s == c.Scope
-	}
 	switch {
-	case !offered:
+	case c.Scope == "":
+		return errors.New("answer without scope")
+	case !slices.Contains(r.Scopes, c.Scope):
 		return errors.New("scope was not offered")
+	case c.Scope == Command && r.Command == "":
+		return errors.New("there is no command for it to hold for")
 	case c.Contain != "" && c.Contain != Contained && c.Contain != FullAccess:
 		return errors.New("containment is not known")
 	case c.Contain == "" && (r.Containable || r.FullOffered):
@@ -205,11 +217,31 @@ func checkAnswer(r Request, a Answer) error {
 	case c.Scope == Always && r.Risk >= RiskHigh:
 		return errors.New("high risk is not allowed always")
 	}
+	if !c.Wide {
+		return nil
+	}
+	switch {
+	case r.Wide == nil || !r.Wide.Wide:
+		return errors.New("the broader rule was not offered")
+	case c.Scope == Once || c.Scope == Command:
+		return errors.New("a broader rule that would not be remembered")
+	case c.Contain == FullAccess:
+		return errors.New("full access is for one exact text")
+	case r.Risk >= RiskHigh:
+		return errors.New("high risk is allowed by its exact text only")
+	}
 	return nil
 }
 
 // CapabilitySession is the capability of the session card itself.
 const CapabilitySession = "session"
+
+// The capabilities that the policy knows by name.
+const (
+	CapabilityFiles   = "files"
+	CapabilityShell   = "shell"
+	CapabilityNetwork = "network"
+)
 
 // CapabilityFolders is the capability of looking for a folder to lend. Its
 // permission belongs to no session: "this session" is as long as the program
@@ -222,25 +254,43 @@ func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) err
 	ctx = context.WithoutCancel(ctx)
 	now := g.o.Now()
 	s := Stored{ID: NewID(), Rule: r.Rule, Deny: deny, Scope: a.Choice.Scope, Choice: a.Choice, Name: r.Principal.Name, Created: now, LastUsed: now}
-	s.Rule.Contain = a.Choice.Contain
 	if deny {
-		s.Rule.Contain = ""
+		s.Choice = Choice{Scope: a.Choice.Scope}
 	}
-	if s.Rule.Contain == FullAccess {
-		s.Rule.Looked = r.Fingerprint
-	}
-	if r.Capability == CapabilitySession {
-		if deny || !a.Choice.Remember {
+	switch {
+	case r.Capability == CapabilitySession && deny:
+		// It is the program that is not to ask again, whatever folder it names;
+		// but where the folder is all that was asked for, it is about that.
+		if !r.FolderOnly {
+			s.Rule.Folder = ""
+		}
+	case r.Capability == CapabilitySession:
+		if !a.Choice.Remember {
 			return nil
 		}
 		s.Scope, s.Rule.Folder = Always, a.Choice.Folder
-		return g.o.Book.Remember(ctx, s)
+		if s.Choice.Mode == ModeTrusted {
+			s.Choice.Mode = ModeWork // trust is given each time, and ends
+		}
+	case deny:
+		// What was declined is the text, whatever it would do the next time.
+		s.Rule.Effects = ""
+	default:
+		if a.Choice.Wide {
+			s.Rule = *r.Wide
+		}
+		s.Rule.Contain = a.Choice.Contain
+		if s.Rule.Contain == FullAccess {
+			s.Rule.Looked = r.Fingerprint
+		}
 	}
 	switch s.Scope {
+	case Command:
+		s.Session = r.Command
 	case Session:
 		s.Session = r.Session
 	case Minutes15:
-		s.Expires = now.Add(15 * time.Minute)
+		s.Expires = now.Add(TrustedFor)
 	case Always:
 	default:
 		return nil

@@ -105,8 +105,24 @@ func command() consent.Request {
 		Mode: consent.ModeAsk, Folder: "/project", Capability: "shell", Action: "run", Title: "Run npm test", Exact: "npm test",
 		Effects: []consent.Effect{{Kind: consent.EffectRun}}, Risk: consent.RiskNormal,
 		Digest: consent.DigestOf("npm test"), Fingerprint: "f1", Containable: true, FullOffered: true,
-		Rule:   consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "npm test"},
-		Scopes: []consent.Scope{consent.Session, consent.Minutes15, consent.Always}}
+		Rule:   consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "npm test", Effects: "run"},
+		Scopes: []consent.Scope{consent.Once, consent.Session, consent.Minutes15, consent.Always}}
+}
+
+// connection is what a command asks for in between: it is never asked once.
+func connection() consent.Request {
+	r := command()
+	r.ID, r.Capability, r.Action, r.Exact, r.Command = "r3", "network", "internet", "example.org:443", "r1"
+	r.Effects, r.Containable, r.FullOffered = []consent.Effect{{Kind: consent.EffectConnect}}, false, false
+	r.Rule.Capability, r.Rule.Action, r.Rule.Exact, r.Rule.Effects = "network", "internet", "example.org:443", "connect"
+	r.Scopes = []consent.Scope{consent.Command, consent.Session, consent.Always}
+	return r
+}
+
+// broad offers a wider rule beside the exact one.
+func broad(r *consent.Request) {
+	r.Wide = &consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Effects: "own read, read", Wide: true}
+	r.WideWords = "reading in this folder"
 }
 
 func sessionCard() consent.Request {
@@ -121,6 +137,12 @@ func says(a consent.Answer) func(context.Context, consent.Request) (consent.Answ
 
 func yes(s consent.Scope, c consent.Containment) consent.Answer {
 	return consent.Answer{Allow: true, Choice: consent.Choice{Scope: s, Contain: c}}
+}
+
+func widely(s consent.Scope, c consent.Containment) consent.Answer {
+	a := yes(s, c)
+	a.Choice.Wide = true
+	return a
 }
 
 // refused checks that err is a refusal of that outcome, told in one sentence.
@@ -320,7 +342,11 @@ func gone(t *testing.T, p *parts, g consent.Grant, err, cause error) {
 func TestAnswersThatWereNotOffered(t *testing.T) {
 	contained := func(r *consent.Request) { r.FullOffered = false }
 	onlyFull := func(r *consent.Request) { r.Containable = false }
-	once := func(r *consent.Request) { r.Scopes = nil }
+	once := func(r *consent.Request) { r.Scopes = []consent.Scope{consent.Once} }
+	network := func(r *consent.Request) { *r = connection() }
+	orphan := func(r *consent.Request) { *r = connection(); r.Command = "" }
+	notWide := func(r *consent.Request) { broad(r); r.Wide.Wide = false }
+	highWide := func(r *consent.Request) { broad(r); r.Risk = consent.RiskHigh }
 	high := func(r *consent.Request) { r.Risk = consent.RiskHigh }
 	file := func(r *consent.Request) { r.Containable, r.FullOffered, r.Action = false, false, "write" }
 	cases := []struct {
@@ -349,6 +375,20 @@ func TestAnswersThatWereNotOffered(t *testing.T) {
 		{"session, at high risk", high, yes(consent.Session, consent.Contained), true},
 		{"a file, once", file, yes(consent.Once, ""), true},
 		{"a file, full", file, yes(consent.Once, consent.FullAccess), false},
+		{"nothing offered", func(r *consent.Request) { r.Scopes = nil }, yes(consent.Once, consent.Contained), false},
+		{"a connection, for its command", network, yes(consent.Command, ""), true},
+		{"a connection, this session", network, yes(consent.Session, ""), true},
+		{"a connection, once", network, yes(consent.Once, ""), false},
+		{"a connection of no command", orphan, yes(consent.Command, ""), false},
+		{"for a command where that is not offered", nil, yes(consent.Command, consent.Contained), false},
+		{"the broader rule", broad, widely(consent.Always, consent.Contained), true},
+		{"the broader rule, this session", broad, widely(consent.Session, consent.Contained), true},
+		{"the broader rule, not offered", nil, widely(consent.Always, consent.Contained), false},
+		{"a broader rule that is none", notWide, widely(consent.Always, consent.Contained), false},
+		{"the broader rule, once", broad, widely(consent.Once, consent.Contained), false},
+		{"the broader rule, full", broad, widely(consent.Session, consent.FullAccess), false},
+		{"the broader rule, at high risk", highWide, widely(consent.Session, consent.Contained), false},
+		{"allowed, and the session ended", nil, consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Once, Contain: consent.Contained, End: true}}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -375,6 +415,8 @@ func TestAnswersThatWereNotOffered(t *testing.T) {
 		"no mode":           {Folder: "/project", Scope: consent.Session},
 		"a mode of no kind": {Folder: "/project", Mode: "root"},
 		"no folder":         {Mode: consent.ModeWork},
+		"a broader rule":    {Mode: consent.ModeWork, Folder: "/project", Wide: true},
+		"and ended":         {Mode: consent.ModeWork, Folder: "/project", End: true},
 	} {
 		t.Run("session card, "+name, func(t *testing.T) {
 			p := &parts{prompt: says(consent.Answer{Allow: true, Choice: c})}
@@ -386,6 +428,11 @@ func TestAnswersThatWereNotOffered(t *testing.T) {
 }
 
 func TestWhatIsRemembered(t *testing.T) {
+	wideCommand, wish := command(), sessionCard()
+	broad(&wideCommand)
+	wish.Folder, wish.Rule.Folder = "/wish", "/wish"
+	onlyWish := wish
+	onlyWish.FolderOnly = true
 	cases := []struct {
 		name   string
 		r      consent.Request
@@ -408,10 +455,39 @@ func TestWhatIsRemembered(t *testing.T) {
 			}
 		}},
 		{"a denial for the session", command(), consent.Answer{Choice: consent.Choice{Scope: consent.Session, Contain: consent.Contained}}, func(t *testing.T, s consent.Stored, _ time.Time) {
-			if !s.Deny || s.Session != "s1" || s.Rule.Contain != "" {
+			if !s.Deny || s.Session != "s1" || s.Rule.Contain != "" || s.Rule.Effects != "" {
 				t.Errorf("%+v", s)
 			}
 		}},
+		{"for a command", connection(), yes(consent.Command, ""), func(t *testing.T, s consent.Stored, _ time.Time) {
+			if s.Scope != consent.Command || s.Session != "r1" || s.Rule.Exact != "example.org:443" || !s.Expires.IsZero() {
+				t.Errorf("%+v", s)
+			}
+		}},
+		{"the broader rule", wideCommand, widely(consent.Minutes15, consent.Contained), func(t *testing.T, s consent.Stored, now time.Time) {
+			if !s.Rule.Wide || s.Rule.Exact != "" || s.Rule.Effects != "own read, read" || s.Rule.Contain != consent.Contained || !s.Expires.Equal(now.Add(15*time.Minute)) {
+				t.Errorf("%+v", s)
+			}
+			if wideCommand.Wide.Contain != "" {
+				t.Error("the request's own rule was changed")
+			}
+		}},
+		{"trust, as work", sessionCard(), consent.Answer{Allow: true, Choice: consent.Choice{Mode: consent.ModeTrusted, Folder: "/photos", Remember: true}}, func(t *testing.T, s consent.Stored, _ time.Time) {
+			if s.Choice.Mode != consent.ModeWork {
+				t.Errorf("%+v", s)
+			}
+		}},
+		{"a declined session card, for 15 minutes", wish, consent.Answer{Choice: consent.Choice{Scope: consent.Minutes15}}, func(t *testing.T, s consent.Stored, now time.Time) {
+			if !s.Deny || s.Scope != consent.Minutes15 || !s.Expires.Equal(now.Add(15*time.Minute)) || s.Rule.Folder != "" || s.Rule.Principal != "p1" {
+				t.Errorf("%+v", s)
+			}
+		}},
+		{"a declined session card for one folder only", onlyWish, consent.Answer{Choice: consent.Choice{Scope: consent.Minutes15}}, func(t *testing.T, s consent.Stored, _ time.Time) {
+			if !s.Deny || s.Rule.Folder != "/wish" {
+				t.Errorf("%+v", s)
+			}
+		}},
+		{"nothing for a denial for 15 minutes", command(), consent.Answer{Choice: consent.Choice{Scope: consent.Minutes15}}, nil},
 		{"a session card", sessionCard(), consent.Answer{Allow: true, Choice: consent.Choice{Mode: consent.ModeLook, Folder: "/photos", Remember: true}}, func(t *testing.T, s consent.Stored, _ time.Time) {
 			if s.Scope != consent.Always || s.Rule.Folder != "/photos" || s.Choice.Mode != consent.ModeLook {
 				t.Errorf("%+v", s)
@@ -443,6 +519,21 @@ func TestWhatIsRemembered(t *testing.T) {
 			}
 			c.check(t, p.stored[0], p.now)
 		})
+	}
+}
+
+// Trust holds for the session it was given to, and a denial that ends the
+// session is a denial.
+func TestTrustAndEnd(t *testing.T) {
+	p := &parts{prompt: says(consent.Answer{Allow: true, Choice: consent.Choice{Mode: consent.ModeTrusted, Folder: "/photos", Remember: true}})}
+	if g, err := newGate(p).Authorize(t.Context(), sessionCard()); err != nil || g.Choice().Mode != consent.ModeTrusted {
+		t.Errorf("%v, %+v", err, g.Choice())
+	}
+	p = &parts{prompt: says(consent.Answer{Choice: consent.Choice{Scope: consent.Once, End: true}})}
+	_, err := newGate(p).Authorize(t.Context(), command())
+	refused(t, err, consent.Denied)
+	if len(p.recorded) != 1 || !p.recorded[0].Choice.End {
+		t.Errorf("recorded %+v", p.recorded)
 	}
 }
 

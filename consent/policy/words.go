@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"localpc/consent"
+)
+
+// ModeWords is a mode as the session card words it.
+func ModeWords(m consent.Mode) string {
+	switch m {
+	case consent.ModeLook:
+		return "Look only"
+	case consent.ModeWork:
+		return "Work in this folder"
+	case consent.ModeAsk:
+		return "Ask me each time"
+	case consent.ModeTrusted:
+		return "Trusted for 15 minutes"
+	}
+	return string(m)
+}
+
+// ScopeWords is a scope in a sentence.
+func ScopeWords(s consent.Scope) string {
+	switch s {
+	case consent.Command:
+		return "until its command has ended"
+	case consent.Session:
+		return "for this session"
+	case consent.Minutes15:
+		return "for 15 minutes"
+	case consent.Always:
+		return "always"
+	}
+	return "once"
+}
+
+// effectWords are the kinds of effects of a rule: "creates, replaces its own".
+func effectWords(kinds string) string {
+	words := map[string]string{"read": "reads", "create": "creates", "overwrite": "replaces", "delete": "deletes", "move": "moves",
+		"startup": "changes what other programs run", "env": "sets variables", "run": "runs programs", "access": "changes who may use files",
+		"connect": "connects", "settings": "changes settings", "install": "installs or removes programs", "root": "asks for administrator rights",
+		"unknown": "does what can't be told beforehand", "own": "ends or prolongs what it started itself"}
+	all := strings.Split(kinds, ", ")
+	var out []string
+	for _, kind := range all {
+		name, own := strings.CutPrefix(kind, "own ")
+		if own && slices.Contains(all, name) {
+			continue // the same of anything is said already
+		}
+		word := words[name]
+		if word == "" {
+			word = consent.Visible(name, false)
+		}
+		if own {
+			word += " its own"
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, ", ")
+}
+
+// RuleWords prints a rule exactly as it will match.
+func RuleWords(r consent.Rule, c consent.Choice) string {
+	if r.Capability == consent.CapabilitySession {
+		if c.Mode == "" { // a denial
+			if r.Folder == "" {
+				return "Open a session"
+			}
+			return "Open a session in " + consent.Visible(r.Folder, false)
+		}
+		return "Open a session in " + consent.Visible(r.Folder, false) + ": " + ModeWords(c.Mode)
+	}
+	if r.Capability == consent.CapabilityFolders && r.Action == "browse" {
+		return "See the names of folders on this computer"
+	}
+	action := r.Action
+	if r.Wide && action == "" {
+		action = "anything"
+	}
+	s := consent.Visible(r.Capability, false) + ": " + consent.Visible(action, false)
+	if r.Exact != "" {
+		s += " `" + consent.Visible(r.Exact, false) + "`"
+	}
+	if r.Folder != "" {
+		s += " in " + consent.Visible(r.Folder, false)
+	}
+	if r.Cwd != "" {
+		s += ", working in " + consent.Visible(r.Cwd, false)
+	}
+	switch r.Contain {
+	case consent.Contained:
+		s += ", contained"
+	case consent.FullAccess:
+		s += ", full access, as long as the scripts it names stay as they are"
+	}
+	if r.Env != "" {
+		s += ", with " + consent.Visible(r.Env, false)
+	}
+	if r.Effects != "" {
+		s += ", as long as it "
+		if r.Wide {
+			s += "only "
+		}
+		s += effectWords(r.Effects)
+	}
+	if r.Wide {
+		s += ", and the risk is not high"
+	}
+	return s
+}
