@@ -20,6 +20,7 @@ const (
 	Primary      // filled with the accent
 	Danger       // its word in the risk colour
 	Link         // a word in the accent colour
+	Quiet        // a word on no ground, for the way to another window
 )
 
 // Button is pressed by mouse, Enter or Space.
@@ -119,6 +120,8 @@ func (b *Button) paint() {
 	switch {
 	case b.kind == Link:
 		b.ground.fill, b.ground.edge, b.word.ink = None, None, Accent
+	case b.kind == Quiet:
+		b.ground.fill, b.ground.edge, b.word.ink = None, None, Dim
 	case b.kind == Primary:
 		b.ground.fill, b.ground.edge, b.word.ink = Accent, Accent, On
 	case b.kind == Danger:
@@ -133,7 +136,11 @@ func (b *Button) paint() {
 	b.ground.paint()
 	b.word.paint()
 	b.ring.paint()
-	if b.hover && !b.off && b.kind != Link {
+	switch {
+	case !b.hover || b.off || b.kind == Link:
+	case b.kind == Quiet:
+		b.ground.FillColor = Color(Code)
+	default:
 		b.ground.FillColor = mix(b.ground.FillColor, Color(Ink), 0.08)
 	}
 	b.ring.Hidden = !b.focused

@@ -13,6 +13,8 @@ type Field struct {
 	widget.Entry
 	// OnEscape and OnDown hear of keys that a line of text has no use for.
 	OnEscape, OnDown func()
+	// OnLeave hears that the keyboard has gone elsewhere.
+	OnLeave func()
 }
 
 // NewField makes an empty line; hint stands in it while it is empty.
@@ -25,6 +27,14 @@ func NewField(hint string) *Field {
 
 // FocusGained is Fyne's.
 func (f *Field) FocusGained() { f.Entry.FocusGained(); reveal(f) }
+
+// FocusLost is Fyne's.
+func (f *Field) FocusLost() {
+	f.Entry.FocusLost()
+	if f.OnLeave != nil {
+		f.OnLeave()
+	}
+}
 
 // TypedKey is Fyne's.
 func (f *Field) TypedKey(e *fyne.KeyEvent) {

@@ -213,8 +213,8 @@ func Note(width float32, tone Tone, spans ...Span) fyne.CanvasObject {
 	return Banner(tone, NewFlow(width-24-16-12, Body, spans...), nil)
 }
 
-// Banner is a loud line with a shape, words and, if not nil, a button.
-func Banner(tone Tone, words fyne.CanvasObject, button *Button) fyne.CanvasObject {
+// Banner is a loud line with a shape, words and buttons; nil ones are left out.
+func Banner(tone Tone, words fyne.CanvasObject, buttons ...*Button) fyne.CanvasObject {
 	fill, shape := tone.ground(), map[Tone]string{ToneWarn: "▲", ToneRisk: "◆"}[tone]
 	if fill == Win {
 		fill = Code
@@ -224,8 +224,10 @@ func Banner(tone Tone, words fyne.CanvasObject, button *Button) fyne.CanvasObjec
 		row.Add(Width(16, NewFlow(16, Lead, Plain(shape, tone.Ink()))))
 	}
 	row.Add(Grow(words))
-	if button != nil {
-		row.Add(button)
+	for _, b := range buttons {
+		if b != nil {
+			row.Add(b)
+		}
 	}
 	return Panel(fill, None, 12, row)
 }
@@ -237,6 +239,7 @@ type Check struct {
 	Keys     *Keys
 
 	on, focused bool
+	off         bool
 	square      *box
 	tick        *canvas.Text
 	ring        *box
@@ -256,8 +259,33 @@ func NewCheck(width float32, keys *Keys, change func(bool), spans ...Span) *Chec
 // On says whether it is ticked.
 func (c *Check) On() bool { return c.on }
 
+// Set ticks it, or not, without telling OnChange.
+func (c *Check) Set(on bool) {
+	if c.on != on {
+		c.on = on
+		c.Refresh()
+	}
+}
+
+// Enable lets a person change it, or not.
+func (c *Check) Enable(on bool) {
+	if c.off == on {
+		c.off = !on
+		c.Refresh()
+	}
+}
+
+// Disabled says that it can't be changed now.
+func (c *Check) Disabled() bool { return c.off }
+
+// Text is its line.
+func (c *Check) Text() string { return c.text.Text() }
+
 // Tapped ticks it, or takes the tick away.
 func (c *Check) Tapped(*fyne.PointEvent) {
+	if c.off {
+		return
+	}
 	c.on = !c.on
 	c.Refresh()
 	if c.OnChange != nil {
@@ -292,12 +320,15 @@ func (c *Check) FocusLost() { c.focused = false; c.Refresh() }
 func (c *Check) CreateRenderer() fyne.WidgetRenderer {
 	paint := func() {
 		c.square.fill, c.square.edge = Win, Edge
-		if c.on {
+		c.tick.Color = Color(On)
+		switch {
+		case c.off:
+			c.square.fill, c.square.edge, c.tick.Color = Pane, Line, Color(Dim)
+		case c.on:
 			c.square.fill, c.square.edge = Accent, Accent
 		}
 		c.square.paint()
 		c.ring.paint()
-		c.tick.Color = Color(On)
 		c.tick.Hidden, c.ring.Hidden = !c.on, !c.focused
 	}
 	paint()

@@ -40,27 +40,52 @@ func scrollsTo(o, target fyne.CanvasObject, around []*container.Scroll) []*conta
 	if o == target {
 		return around
 	}
-	var below []fyne.CanvasObject
-	switch v := o.(type) {
-	case *fyne.Container:
-		below = v.Objects
-	case *container.Scroll:
-		below, around = []fyne.CanvasObject{v.Content}, append(around, v)
-	case *Ground:
-		below = []fyne.CanvasObject{v.inner}
-	case *grow:
-		below = []fyne.CanvasObject{v.inner}
-	case *Options:
-		for _, r := range v.rows {
-			below = append(below, r)
-		}
-	case *Exact:
-		below = []fyne.CanvasObject{v.rows}
+	if v, ok := o.(*container.Scroll); ok {
+		around = append(around, v)
 	}
-	for _, b := range below {
+	for _, b := range below(o) {
 		if found := scrollsTo(b, target, around); found != nil {
 			return found
 		}
 	}
 	return nil
+}
+
+// below are the objects that o holds and a control may be among.
+func below(o fyne.CanvasObject) []fyne.CanvasObject {
+	switch v := o.(type) {
+	case *fyne.Container:
+		return v.Objects
+	case *container.Scroll:
+		return []fyne.CanvasObject{v.Content}
+	case *Ground:
+		return []fyne.CanvasObject{v.inner}
+	case *grow:
+		return []fyne.CanvasObject{v.inner}
+	case *Options:
+		var rows []fyne.CanvasObject
+		for _, r := range v.rows {
+			rows = append(rows, r)
+		}
+		return rows
+	case *Exact:
+		return []fyne.CanvasObject{v.rows}
+	}
+	return nil
+}
+
+// Holds says whether target is in sight somewhere below o.
+func Holds(o, target fyne.CanvasObject) bool {
+	if !o.Visible() {
+		return false
+	}
+	if o == target {
+		return true
+	}
+	for _, b := range below(o) {
+		if b != nil && Holds(b, target) {
+			return true
+		}
+	}
+	return false
 }

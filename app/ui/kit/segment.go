@@ -15,6 +15,8 @@ type Segments struct {
 	Keys     *Keys
 
 	words    []*label
+	long     []string // the words, and what stands for them where there is no room
+	short    []string
 	hidden   map[int]bool
 	grounds  []*box
 	lines    []*box
@@ -26,7 +28,7 @@ type Segments struct {
 
 // NewSegments makes a choice with the first word chosen.
 func NewSegments(words []string, keys *Keys, change func(i int)) *Segments {
-	s := &Segments{Keys: keys, OnChange: change, hidden: map[int]bool{}}
+	s := &Segments{Keys: keys, OnChange: change, hidden: map[int]bool{}, long: words, short: words}
 	for i, w := range words {
 		s.words = append(s.words, newLabel(w, Small, Ink, false))
 		s.grounds = append(s.grounds, newBox(None, None, 0))
@@ -39,6 +41,9 @@ func NewSegments(words []string, keys *Keys, change func(i int)) *Segments {
 	s.ExtendBaseWidget(s)
 	return s
 }
+
+// Short are the words where there is no room for the long ones.
+func (s *Segments) Short(words []string) *Segments { s.short = words; return s }
 
 // Selected is the chosen one.
 func (s *Segments) Selected() int { return s.selected }
@@ -68,13 +73,25 @@ func (s *Segments) choose(i int) {
 	}
 }
 
-func (s *Segments) width(i int) float32 {
+func (s *Segments) width(i int) float32 { return s.room(i, s.words[i].Text.Text) }
+
+// room is how wide word i is as text.
+func (s *Segments) room(i int, text string) float32 {
 	if s.hidden[i] {
 		return 0
 	}
 	// Room for the bold word, so that nothing moves when it is chosen.
-	w := fyne.MeasureText(s.words[i].Text.Text, Small, fyne.TextStyle{Bold: true}).Width
+	w := fyne.MeasureText(text, Small, fyne.TextStyle{Bold: true}).Width
 	return float32(math.Ceil(float64(w))) + 24
+}
+
+// whole is how wide it is with these words.
+func (s *Segments) whole(words []string) float32 {
+	w := float32(0)
+	for i, text := range words {
+		w += s.room(i, text)
+	}
+	return w
 }
 
 // Tapped chooses the word that was clicked.
@@ -158,6 +175,13 @@ func (s *Segments) paint() {
 }
 
 func (s *Segments) layout(size fyne.Size) {
+	words := s.long
+	if size.Width < s.whole(s.long) {
+		words = s.short
+	}
+	for i, w := range words {
+		s.words[i].Text.Text = w
+	}
 	h := s.MinSize().Height
 	y := mid(size.Height, h)
 	x := float32(0)
@@ -191,13 +215,7 @@ func (s *Segments) CreateRenderer() fyne.WidgetRenderer {
 	for _, w := range s.words {
 		d.objects = append(d.objects, w.Text)
 	}
-	d.min = func() fyne.Size {
-		w := float32(0)
-		for i := range s.words {
-			w += s.width(i)
-		}
-		return fyne.NewSize(w, 31)
-	}
+	d.min = func() fyne.Size { return fyne.NewSize(s.whole(s.short), 31) }
 	d.refresh = func() {
 		s.paint()
 		s.layout(s.Size())

@@ -95,6 +95,7 @@ type Flow struct {
 	placed []placed
 	height float32
 	widest float32
+	cut    bool // there is more than is drawn
 }
 
 type placed struct {
@@ -234,7 +235,8 @@ func (f *Flow) wrap() {
 	if len(line) > 0 || len(lines) == 0 {
 		brk()
 	}
-	if f.lines > 0 && len(lines) > f.lines {
+	f.cut = f.lines > 0 && len(lines) > f.lines
+	if f.cut {
 		lines = lines[:f.lines]
 		last := lines[f.lines-1]
 		lines[f.lines-1] = f.ellipsis(last)
@@ -353,6 +355,18 @@ func (f *Flow) within(w float32) {
 		f.Refresh()
 	}
 	f.BaseWidget.Resize(fyne.NewSize(w, f.height))
+}
+
+// Cut says that there is more than is drawn.
+func (f *Flow) Cut() bool { return f.cut }
+
+// Most changes how many lines are drawn; 0 is all.
+func (f *Flow) Most(lines int) {
+	if f.lines != lines {
+		f.lines = lines
+		f.wrap()
+		f.Refresh()
+	}
 }
 
 // Widest is the width of the longest line.
