@@ -32,11 +32,13 @@ func (s *Store) Remember(ctx context.Context, g consent.Stored) error {
 	return err
 }
 
-// Remembered returns what is remembered for a hub's principal and has not
-// expired; "" for both lists everything.
+// Remembered returns what is remembered for a hub's principal and is in force;
+// "" for both lists everything. What has ended by time, or was not used for
+// consent.UnusedFor, is not.
 func (s *Store) Remembered(ctx context.Context, hub, principal string) ([]consent.Stored, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id, session, rule, deny, scope, choice, name, created, expires, last_used FROM grants
-		WHERE (?1 = '' OR hub = ?1) AND (?2 = '' OR principal = ?2) AND (expires = 0 OR expires > ?3) ORDER BY created`, hub, principal, time.Now().UnixMilli())
+		WHERE (?1 = '' OR hub = ?1) AND (?2 = '' OR principal = ?2) AND NOT (`+over+`) ORDER BY created, rowid`,
+		hub, principal, time.Now().UnixMilli(), consent.UnusedFor.Milliseconds())
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +63,10 @@ func (s *Store) Remembered(ctx context.Context, hub, principal string) ([]consen
 	return out, rows.Err()
 }
 
+// over is true of what has ended: ?3 is now, ?4 how long what holds always
+// lives without being used.
+const over = `expires <> 0 AND expires <= ?3 OR scope = 'always' AND max(created, last_used) <= ?3 - ?4`
+
 // Used notes when a grant was last used.
 func (s *Store) Used(ctx context.Context, id string, at time.Time) error {
 	_, err := s.execGrants(ctx, `UPDATE grants SET last_used = ? WHERE id = ?`, at.UnixMilli(), id)
@@ -77,11 +83,30 @@ func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
 	return int(n), err
 }
 
-// EndSession drops what held for one session; "" drops what held for any.
-// Expired grants go too.
+// EndSession drops what held for one session, or for the command of that id; ""
+// drops what held for any.
 func (s *Store) EndSession(ctx context.Context, session string) error {
-	_, err := s.execGrants(ctx, `DELETE FROM grants WHERE scope = 'session' AND (?1 = '' OR session = ?1) OR expires <> 0 AND expires <= ?2`, session, time.Now().UnixMilli())
+	_, err := s.exec(ctx, `DELETE FROM grants WHERE scope IN ('session', 'command') AND (?1 = '' OR session = ?1)`, session)
 	return err
+}
+
+// Expire drops what has ended by time, or was not used for consent.UnusedFor.
+// It returns how many went.
+//
+// The clock may have been ahead, and set right since: what holds for minutes
+// and was given after now could come back to life, so it goes; what holds always
+// and was used after now would live until then, so that counts as used now.
+func (s *Store) Expire(ctx context.Context, now time.Time) (int, error) {
+	late := now.Add(time.Hour).UnixMilli() // a clock that is set right by a little
+	if _, err := s.exec(ctx, `UPDATE grants SET created = min(created, ?1), last_used = ?1 WHERE scope = 'always' AND max(created, last_used) > ?2`, now.UnixMilli(), late); err != nil {
+		return 0, err
+	}
+	res, err := s.exec(ctx, `DELETE FROM grants WHERE `+over+` OR expires <> 0 AND created > ?1`, late, nil, now.UnixMilli(), consent.UnusedFor.Milliseconds())
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
 }
 
 var _ consent.Book = (*Store)(nil)

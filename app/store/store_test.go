@@ -259,6 +259,9 @@ func TestGrants(t *testing.T) {
 	}
 	must(t, s.Remember(ctx, expired))
 	must(t, s.EndSession(ctx, ""))
+	if n, err := s.Expire(ctx, time.Now()); n != 1 || err != nil {
+		t.Errorf("%d expired, %v", n, err)
+	}
 	if got := ids(t, s, "this", "p1"); got != "b" {
 		t.Errorf("after a restart: %s", got)
 	}
