@@ -86,7 +86,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (int, error) {
 // EndSession drops what held for one session, or for the command of that id; ""
 // drops what held for any.
 func (s *Store) EndSession(ctx context.Context, session string) error {
-	_, err := s.exec(ctx, `DELETE FROM grants WHERE scope IN ('session', 'command') AND (?1 = '' OR session = ?1)`, session)
+	_, err := s.execGrants(ctx, `DELETE FROM grants WHERE scope IN ('session', 'command') AND (?1 = '' OR session = ?1)`, session)
 	return err
 }
 
@@ -98,10 +98,10 @@ func (s *Store) EndSession(ctx context.Context, session string) error {
 // and was used after now would live until then, so that counts as used now.
 func (s *Store) Expire(ctx context.Context, now time.Time) (int, error) {
 	late := now.Add(time.Hour).UnixMilli() // a clock that is set right by a little
-	if _, err := s.exec(ctx, `UPDATE grants SET created = min(created, ?1), last_used = ?1 WHERE scope = 'always' AND max(created, last_used) > ?2`, now.UnixMilli(), late); err != nil {
+	if _, err := s.execGrants(ctx, `UPDATE grants SET created = min(created, ?1), last_used = ?1 WHERE scope = 'always' AND max(created, last_used) > ?2`, now.UnixMilli(), late); err != nil {
 		return 0, err
 	}
-	res, err := s.exec(ctx, `DELETE FROM grants WHERE `+over+` OR expires <> 0 AND created > ?1`, late, nil, now.UnixMilli(), consent.UnusedFor.Milliseconds())
+	res, err := s.execGrants(ctx, `DELETE FROM grants WHERE `+over+` OR expires <> 0 AND created > ?1`, late, nil, now.UnixMilli(), consent.UnusedFor.Milliseconds())
 	if err != nil {
 		return 0, err
 	}
