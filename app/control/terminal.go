@@ -86,6 +86,17 @@ func WriteCard(w io.Writer, c Card, digits string) {
 	}
 }
 
+// moreWords counts the folded requests of a card.
+func moreWords(n int) string {
+	switch n {
+	case 0:
+		return "no other"
+	case 1:
+		return "1 more like it"
+	}
+	return fmt.Sprintf("%d more like it", n)
+}
+
 func sessionWords(r consent.Request) string {
 	if r.Capability == consent.CapabilityFolders {
 		return "until this program ends"
@@ -305,6 +316,16 @@ func (t *Terminal) Present(r consent.Request, info snapshot.CardInfo) (shown boo
 	WriteCard(&b, *t.card, t.digits)
 	t.say(b.String())
 	return false, nil
+}
+
+// Update says how many are on the card still.
+func (t *Terminal) Update(r consent.Request, info snapshot.CardInfo) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.card != nil && t.card.Request.ID == r.ID {
+		t.card.Info = info
+		t.say(fmt.Sprintf("\n(%s on this card now.)\n> ", moreWords(len(info.Folded))))
+	}
 }
 
 // Withdraw says that a card is gone.

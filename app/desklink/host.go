@@ -67,6 +67,7 @@ type process struct {
 	wake    chan struct{}
 	begun   time.Time
 	card    string    // the open one's request
+	digits  string    // of the open one
 	given   time.Time // when it was
 	drawn   bool
 	windows int
@@ -98,17 +99,34 @@ var errClosed = errors.New("the desktop link is closed")
 // Present shows a card. The error says that localpc-desktop can't be started;
 // that it can't draw is told by OnLost, that it has drawn by OnShown.
 func (h *Host) Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error) {
-	c := &Card{Request: r, Waiting: info.Waiting, Digits: consent.Digits(), ArmMS: armMS, Folders: info.Folders, FolderOnly: info.FolderOnly, ContainProblem: info.ContainProblem}
+	c := cardOf(r, info)
+	c.Digits = consent.Digits()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, err := h.need()
 	if err != nil {
 		return false, err
 	}
-	p.card, p.given, p.drawn = r.ID, time.Now(), false
+	p.card, p.digits, p.given, p.drawn = r.ID, c.Digits, time.Now(), false
 	p.push(Down{Card: c})
 	h.rest(p)
 	return false, nil
+}
+
+// Update tells of fewer folded requests on the open card.
+func (h *Host) Update(r consent.Request, info snapshot.CardInfo) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.p; p != nil && p.card == r.ID {
+		c := cardOf(r, info)
+		c.Digits, c.Update = p.digits, true
+		p.push(Down{Card: c})
+	}
+}
+
+func cardOf(r consent.Request, info snapshot.CardInfo) *Card {
+	return &Card{Request: r, Waiting: info.Waiting, ArmMS: armMS, Folders: info.Folders, FolderOnly: info.FolderOnly,
+		ContainProblem: info.ContainProblem, Folded: info.Folded, Denied: info.Denied}
 }
 
 // Withdraw takes a card off the screen.

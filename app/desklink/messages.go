@@ -50,6 +50,9 @@ type Card struct {
 	// Folded and Denied are as in snapshot.CardInfo.
 	Folded []snapshot.Folded `json:"folded,omitempty"`
 	Denied int               `json:"denied,omitempty"`
+	// Update: this is the open card with fewer Folded. Its controls stay as
+	// they are, armed too; where it is not open any more there is nothing to do.
+	Update bool `json:"update,omitempty"`
 }
 
 // CloseCard takes a card off the screen: its request has ended, or it was

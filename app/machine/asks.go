@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ type Surface interface {
 	// Present shows a card, or returns an error when it cannot. shown says
 	// that it is before the person already; otherwise Asks.Shown tells.
 	Present(r consent.Request, info snapshot.CardInfo) (shown bool, err error)
+	// Update says that the card of r has fewer folded requests now. What the
+	// person has begun on it stays.
+	Update(r consent.Request, info snapshot.CardInfo)
 	// Withdraw takes the card of request id away.
 	Withdraw(id string)
 }
@@ -32,31 +36,32 @@ const (
 // Asks is the queue of questions: the consent.Prompter. It owns every
 // question's clock. One card is on screen at a time; the time spent in the
 // queue counts. Safe for concurrent use.
+//
+// A card is for the question that has its turn, its head, and for those of the
+// same kind that wait at that moment (fold.go). Its answer is the answer of all
+// that are still on it. A card never grows: what comes later waits for the next
+// one. It closes when its head ends; what else was on it is asked anew.
 type Asks struct {
 	now     func() time.Time
 	changed func()
 	info    func(consent.Request) snapshot.CardInfo
 	notify  func(r *consent.Request) // nil: the last card has gone
+	denied  *denials                 // nil: not counted
 
 	mu       sync.Mutex
 	surfaces []Surface // guarded by mu
-	queue    []*ask    // guarded by mu; the first has its turn
+	queue    []*ask    // open questions, those of the open card first; guarded by mu
+	card     *openCard // nil: there is none; guarded by mu
 }
 
+// ask is one question. It is settled once, with mu held, so that an answer that
+// was taken counts and a later one is told so.
 type ask struct {
 	r       consent.Request
 	info    snapshot.CardInfo
-	turn    chan struct{} // closed when it is first in the queue
-	shown   chan struct{} // closed when a surface has drawn it
-	isShown bool
-	// retried: its surface went before it was shown, and it was presented
-	// once more.
-	retried bool
-	by      map[Surface]bool // surfaces that have it
-	// settled: it has its result, or will take none. Set once, with mu held,
-	// so that an answer that was taken counts and a later one is told so.
+	seen    bool // it was on a card that was drawn
 	settled bool
-	done    chan result // buffered 1; written by who settles
+	done    chan result // buffered 1
 }
 
 type result struct {
@@ -64,36 +69,58 @@ type result struct {
 	err error
 }
 
+// openCard is the card that is before the person, or on its way there.
+type openCard struct {
+	asks  []*ask // the head first; none is settled
+	by    map[Surface]bool
+	shown bool
+	// retried: its surface went before it was shown, and it was presented
+	// once more.
+	retried bool
+	late    *time.Timer // ends it when nobody has drawn it
+}
+
 // Add makes s a place for cards; the open one is shown there too.
 func (q *Asks) Add(s Surface) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.surfaces = append(q.surfaces, s)
-	if len(q.queue) > 0 {
-		q.present(q.queue[0], s)
+	if q.card != nil {
+		q.present(s)
 	}
 }
 
-// Waiting is how many questions are open.
+// Waiting is how many questions are open; those on the open card are one.
 func (q *Asks) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.queue)
+	if q.card == nil {
+		return len(q.queue)
+	}
+	return 1 + q.behind()
 }
+
+// behind is how many questions wait behind the open card. Called with mu held.
+func (q *Asks) behind() int { return len(q.queue) - len(q.card.asks) }
 
 // Head is the question that has its turn, with what its card shows.
 func (q *Asks) Head() (consent.Request, snapshot.CardInfo, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queue) == 0 {
+	if q.card == nil {
 		return consent.Request{}, snapshot.CardInfo{}, false
 	}
-	return q.queue[0].r, q.cardInfo(q.queue[0]), true
+	return q.card.asks[0].r, q.cardInfo(), true
 }
 
-func (q *Asks) cardInfo(a *ask) snapshot.CardInfo {
-	info := a.info
-	info.Waiting = len(q.queue) - 1
+// cardInfo is what the open card shows. Called with mu held.
+func (q *Asks) cardInfo() snapshot.CardInfo {
+	head, rest := q.card.asks[0], q.card.asks[1:]
+	info := head.info
+	info.Waiting, info.Denied = q.behind(), q.denied.of(head.r.Session)
+	for _, a := range rest {
+		info.Folded = append(info.Folded, folded(a.r))
+	}
 	return info
 }
 
@@ -102,181 +129,223 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 	if left := r.Deadline.Sub(q.now()); left < leastToBegin {
 		return consent.Answer{}, consent.Refuse(consent.Undelivered, "There was too little time to ask the person (%d seconds): %s. They can choose \"Allow next time\" in Activity.", max(0, int(left.Seconds())), r.Title)
 	}
+	if err := q.denied.quiet(r); err != nil {
+		return consent.Answer{}, err
+	}
 	// What its card shows is looked up before the lock: it may read the disk.
-	a := &ask{r: r, info: q.info(r), turn: make(chan struct{}), shown: make(chan struct{}), by: map[Surface]bool{}, done: make(chan result, 1)}
-	q.mu.Lock()
-	n := 0
-	for _, other := range q.queue {
-		if other.r.Session == r.Session || opens(r) && opens(other.r) && other.r.Hub == r.Hub && other.r.Principal.ID == r.Principal.ID {
-			n++
-		}
+	a := &ask{r: r, info: q.info(r), done: make(chan result, 1)}
+	if err := q.add(a); err != nil {
+		return consent.Answer{}, err
 	}
-	if n >= maxWaiting {
-		q.mu.Unlock()
-		return consent.Answer{}, consent.Refuse(consent.Undelivered, "%d questions wait for the person already; ask again when they are answered.", n)
-	}
-	if len(q.surfaces) == 0 {
-		q.mu.Unlock()
-		return consent.Answer{}, consent.Refuse(consent.Undelivered, "This computer has neither a display nor a terminal to ask the person on, so nothing was run.")
-	}
-	q.queue = append(q.queue, a)
-	if len(q.queue) == 1 {
-		q.begin(a)
-	}
-	q.mu.Unlock()
 	q.changed()
-	defer q.remove(a)
+	defer q.changed()
 
 	deadline := time.NewTimer(r.Deadline.Sub(q.now()))
 	defer deadline.Stop()
-	turn, shown, turnOver := a.turn, a.shown, (<-chan time.Time)(nil)
-	for {
-		select {
-		case res := <-a.done:
-			return res.a, res.err
-		case <-ctx.Done():
-			return q.give(a, context.Cause(ctx))
-		case <-turn:
-			turn = nil
-			if r.Deadline.Sub(q.now()) < leastToShow {
-				return q.give(a, undelivered(r, "earlier questions took the time"))
-			}
-			t := time.NewTimer(showWithin)
-			defer t.Stop()
-			turnOver = t.C
-		case <-shown:
-			shown, turnOver = nil, nil
-		case <-turnOver:
-			turnOver = nil
-			if !q.wasShown(a) {
-				return q.give(a, undelivered(r, "its window did not open"))
-			}
-		case <-deadline.C:
-			if !q.wasShown(a) {
-				return q.give(a, undelivered(r, "earlier questions took the time"))
-			}
-			return q.give(a, &consent.Refusal{Outcome: consent.Expired})
-		}
-	}
-}
-
-func opens(r consent.Request) bool { return r.Capability == consent.CapabilitySession }
-
-func (q *Asks) wasShown(a *ask) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return a.isShown
-}
-
-// give ends a with err, unless its answer was taken at the same moment.
-func (q *Asks) give(a *ask, err error) (consent.Answer, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.settle(a, result{err: err}) {
-		return consent.Answer{}, err
+	select {
+	case <-ctx.Done():
+		q.end(a, func() error { return context.Cause(ctx) })
+	case <-deadline.C:
+		q.end(a, func() error { return tooLate(a) })
+	case res := <-a.done:
+		return res.a, res.err
 	}
 	res := <-a.done
 	return res.a, res.err
 }
 
-// settle gives a its one result; false when it has one. Called with mu held.
-func (q *Asks) settle(a *ask, res result) bool {
+// add puts a question into the queue.
+func (q *Asks) add(a *ask) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, other := range q.queue {
+		if other.r.Session == a.r.Session || opens(a.r) && opens(other.r) && other.r.Hub == a.r.Hub && other.r.Principal.ID == a.r.Principal.ID {
+			n++
+		}
+	}
+	if n >= maxWaiting {
+		return consent.Refuse(consent.Undelivered, "%d questions wait for the person already; ask again when they are answered.", n)
+	}
+	if len(q.surfaces) == 0 {
+		return consent.Refuse(consent.Undelivered, "This computer has neither a display nor a terminal to ask the person on, so nothing was run.")
+	}
+	q.queue = append(q.queue, a)
+	q.tidy()
+	return nil
+}
+
+func opens(r consent.Request) bool { return r.Capability == consent.CapabilitySession }
+
+// end gives a what why says, unless it has its result already.
+func (q *Asks) end(a *ask, why func() error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.settle(a, result{err: why()})
+	q.tidy()
+}
+
+// settle gives a its one result, and takes it out of the queue. Called with mu
+// held; whoever calls it tidies up.
+func (q *Asks) settle(a *ask, res result) {
 	if a.settled {
-		return false
+		return
 	}
 	a.settled = true
 	a.done <- res
-	return true
+	q.queue = slices.DeleteFunc(q.queue, func(other *ask) bool { return other == a })
+}
+
+// settleCard gives everything on the open card its result. Called with mu held.
+func (q *Asks) settleCard(res func(*ask) result) {
+	for _, a := range slices.Clone(q.card.asks) {
+		q.settle(a, res(a))
+	}
+	q.tidy()
 }
 
 func undelivered(r consent.Request, why string) error {
 	return consent.Refuse(consent.Undelivered, "The question could not be shown to the person, since %s: %s. They can choose \"Allow next time\" in Activity.", why, r.Title)
 }
 
-// begin gives a its turn. It is not shown any more when that would be for a
-// moment only. Called with mu held.
-func (q *Asks) begin(a *ask) {
-	close(a.turn)
-	if a.r.Deadline.Sub(q.now()) < leastToShow {
+// tooLate ends a question whose time is over.
+func tooLate(a *ask) error {
+	if a.seen {
+		return &consent.Refusal{Outcome: consent.Expired}
+	}
+	return undelivered(a.r, "earlier questions took the time")
+}
+
+// tidy makes the open card what the queue says. Called with mu held after each
+// change of the queue.
+func (q *Asks) tidy() {
+	c := q.card
+	if c == nil {
+		q.next()
 		return
 	}
-	for _, s := range q.surfaces {
-		q.present(a, s)
+	head, n := c.asks[0], len(c.asks)
+	c.asks = slices.DeleteFunc(c.asks, func(a *ask) bool { return a.settled })
+	switch {
+	case head.settled:
+		c.late.Stop()
+		for s := range c.by {
+			s.Withdraw(head.r.ID)
+		}
+		q.card = nil
+		q.next()
+		if q.card == nil {
+			q.notify(nil)
+		}
+	case len(c.asks) < n:
+		info := q.cardInfo()
+		for s := range c.by {
+			s.Update(head.r, info)
+		}
 	}
-	r := a.r
+}
+
+// next opens a card for the first question that can still be asked. One that
+// would be shown for a moment only is not any more. Called with mu held.
+func (q *Asks) next() {
+	for len(q.queue) > 0 {
+		a := q.queue[0]
+		err := q.denied.quiet(a.r)
+		if err == nil && q.shortOf(a) {
+			err = tooLate(a)
+		}
+		if err == nil {
+			q.open(a)
+			return
+		}
+		q.settle(a, result{err: err})
+	}
+}
+
+// shortOf tells whether a has too little time left to be shown.
+func (q *Asks) shortOf(a *ask) bool { return a.r.Deadline.Sub(q.now()) < leastToShow }
+
+// open gives head its turn, and with it those of its kind. Called with mu held.
+func (q *Asks) open(head *ask) {
+	on, behind := []*ask{head}, []*ask(nil)
+	kind, room := foldKey(head.r), foldBytes
+	for _, a := range q.queue {
+		switch size := foldSize(a.r); {
+		case a == head:
+		case kind != "" && foldKey(a.r) == kind && size <= room && !q.shortOf(a):
+			on, room = append(on, a), room-size
+		default:
+			behind = append(behind, a)
+		}
+	}
+	// Those that go on, should the head end, have their turn first.
+	q.queue = slices.Concat(on, behind)
+	c := &openCard{asks: on, by: map[Surface]bool{}, retried: head.seen}
+	c.late = time.AfterFunc(showWithin, func() { q.undrawn(c) })
+	q.card = c
+	for _, s := range q.surfaces {
+		q.present(s)
+	}
+	r := head.r
 	q.notify(&r)
 }
 
-func (q *Asks) present(a *ask, s Surface) {
-	shown, err := s.Present(a.r, q.cardInfo(a))
+// present shows the open card on s. Called with mu held.
+func (q *Asks) present(s Surface) {
+	shown, err := s.Present(q.card.asks[0].r, q.cardInfo())
 	if err != nil {
 		return
 	}
-	a.by[s] = true
+	q.card.by[s] = true
 	if shown {
-		q.markShown(a)
+		q.markShown()
 	}
 }
 
-func (q *Asks) remove(a *ask) {
+// undrawn ends a card that nobody has drawn in time.
+func (q *Asks) undrawn(c *openCard) {
 	q.mu.Lock()
-	for i, other := range q.queue {
-		if other != a {
-			continue
-		}
-		q.queue = append(q.queue[:i], q.queue[i+1:]...)
-		for s := range a.by {
-			s.Withdraw(a.r.ID)
-		}
-		if i == 0 {
-			if len(q.queue) > 0 {
-				q.begin(q.queue[0])
-			} else {
-				q.notify(nil)
-			}
-		}
-		break
+	defer q.mu.Unlock()
+	if q.card == c && !c.shown {
+		q.settleCard(func(a *ask) result { return result{err: undelivered(a.r, "its window did not open")} })
 	}
-	q.mu.Unlock()
-	q.changed()
 }
 
-func (q *Asks) find(id string) *ask {
-	if len(q.queue) > 0 && q.queue[0].r.ID == id {
-		return q.queue[0]
-	}
-	return nil
-}
+// isOpen tells whether the open card is that of request id. Called with mu held.
+func (q *Asks) isOpen(id string) bool { return q.card != nil && q.card.asks[0].r.ID == id }
 
 // Shown notes that a surface has drawn the card of request id.
 func (q *Asks) Shown(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a := q.find(id); a != nil {
-		q.markShown(a)
+	if q.isOpen(id) {
+		q.markShown()
 	}
 }
 
 // markShown is called with mu held.
-func (q *Asks) markShown(a *ask) {
-	if !a.isShown {
-		a.isShown = true
-		close(a.shown)
+func (q *Asks) markShown() {
+	q.card.shown = true
+	q.card.late.Stop()
+	for _, a := range q.card.asks {
+		a.seen = true
 	}
 }
 
 // ErrGone means that the question is not open any more.
 var ErrGone = errors.New("this question is not open any more")
 
-// Answer gives the person's answer to request id. Only the question that has
-// its turn can be answered, once, and only after it was shown.
+// Answer gives the person's answer to the card of request id, and so to all
+// that is on it. Only the open card can be answered, once, and only after it
+// was shown.
 func (q *Asks) Answer(id string, answer consent.Answer) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.find(id)
-	if a == nil || !a.isShown || !q.settle(a, result{a: answer}) {
+	if !q.isOpen(id) || !q.card.shown {
 		return ErrGone
 	}
+	q.denied.answered(q.card.asks[0].r, answer)
+	q.settleCard(func(*ask) result { return result{a: answer} })
 	return nil
 }
 
@@ -284,6 +353,7 @@ func (q *Asks) Answer(id string, answer consent.Answer) error {
 type joined struct{ _ byte } // not of size zero: each has its own address
 
 func (*joined) Present(consent.Request, snapshot.CardInfo) (bool, error) { return false, ErrGone }
+func (*joined) Update(consent.Request, snapshot.CardInfo)                {}
 func (*joined) Withdraw(string)                                          {}
 
 // Join makes somebody who shows the card of request id by himself a surface of
@@ -291,13 +361,12 @@ func (*joined) Withdraw(string)                                          {}
 func (q *Asks) Join(id string) (leave func(), ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.find(id)
-	if a == nil {
+	if !q.isOpen(id) {
 		return nil, false
 	}
 	s := &joined{}
-	a.by[s] = true
-	q.markShown(a)
+	q.card.by[s] = true
+	q.markShown()
 	return func() { q.Lost(s) }, true
 }
 
@@ -306,23 +375,22 @@ func (q *Asks) Join(id string) (leave func(), ok bool) {
 func (q *Asks) Lost(s Surface) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queue) == 0 {
+	c := q.card
+	if c == nil || !c.by[s] {
 		return
 	}
-	a := q.queue[0]
-	if !a.by[s] {
+	delete(c.by, s)
+	if len(c.by) > 0 {
 		return
 	}
-	delete(a.by, s)
-	if len(a.by) > 0 {
-		return
-	}
-	if !a.isShown && !a.retried {
-		a.retried = true
-		q.present(a, s)
-		if len(a.by) > 0 {
+	if !c.shown && !c.retried {
+		c.retried = true
+		q.present(s)
+		if len(c.by) > 0 {
 			return
 		}
 	}
-	q.settle(a, result{err: undelivered(a.r, "the window that asked it was closed by an error")})
+	q.settleCard(func(a *ask) result {
+		return result{err: undelivered(a.r, "the window that asked it was closed by an error")}
+	})
 }

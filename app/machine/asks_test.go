@@ -36,6 +36,12 @@ func (p *place) Present(r consent.Request, info snapshot.CardInfo) (bool, error)
 	return p.instant, nil
 }
 
+func (p *place) Update(r consent.Request, info snapshot.CardInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = append(p.told, fmt.Sprintf("%s=%d", r.ID, len(info.Folded)))
+}
+
 func (p *place) Withdraw(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -135,6 +135,9 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		}
 		t.session, t.call.Session, t.who = s, s.Session, s.who
 	}
+	if err := m.rates.begins(t); err != nil {
+		return nil, err
+	}
 	t.deadline = now.Add(waitOf(msg.Payload))
 	t.ctx, t.end = m.flights.begin(tunnelCtx, t.id, t.who.session)
 	leave, end := func() {}, t.end

@@ -303,7 +303,7 @@ func TestSessionOfAnEndedRequest(t *testing.T) {
 func granted(t *testing.T, m *Machine, folder string) consent.Grant {
 	t.Helper()
 	gate := consent.New(consent.Options{Decider: policy.Policy{Preset: policy.PresetContained, Folder: folder},
-		Prompter: asking{m}, Recorder: m.o.Record, Book: m.o.Store})
+		Prompter: m.asks, Recorder: m.o.Record, Book: m.o.Store})
 	g, err := gate.Authorize(t.Context(), consent.Request{ID: consent.NewID(), Capability: consent.CapabilitySession, Folder: folder})
 	must(t, err)
 	return g

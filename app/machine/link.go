@@ -13,7 +13,6 @@ import (
 	"localpc/app/login"
 	"localpc/app/settings"
 	"localpc/app/snapshot"
-	"localpc/consent"
 	"localpc/tunnel"
 	"localpc/tunnel/autogpt"
 	"localpc/tunnel/wire"
@@ -392,11 +391,4 @@ func (m *Machine) setConnect(fn func(*snapshot.Connect)) {
 	fn(&m.connect)
 	m.mu.Unlock()
 	m.changed()
-}
-
-// asking is the prompter: the queue of questions, and a change to draw.
-type asking struct{ m *Machine }
-
-func (a asking) Prompt(ctx context.Context, r consent.Request) (consent.Answer, error) {
-	return a.m.asks.Prompt(ctx, r)
 }

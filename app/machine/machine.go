@@ -91,6 +91,8 @@ type Machine struct {
 	registry *capabilities.Registry
 	gate     *consent.Gate
 	asks     *Asks
+	denied   *denials
+	rates    *rates
 	sessions *sessions
 	journal  *journal
 	flights  *flights
@@ -131,13 +133,14 @@ func New(o Options) (*Machine, error) {
 	m := &Machine{o: o, log: o.Log, flights: newFlights(), warnings: append([]string(nil), o.Warnings...)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.pub = newPublisher(m)
-	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify}
+	m.denied, m.rates = newDenials(time.Now), newRates(m)
+	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify, denied: m.denied}
 	m.journal = newJournal(m)
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}
 	m.chats = newChats(m)
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
-	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: asking{m}, Recorder: clipped{m}, Book: o.Store, Log: o.Log})
+	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: o.Store, Log: o.Log})
 	return m, nil
 }
 
@@ -176,6 +179,7 @@ func (m *Machine) close() {
 	m.flights.stop("", stoppedBy("This computer's program was closed."))
 	m.within(ctx, "sessions", func() { m.sessions.endAll(ctx, "This computer's program was closed.") })
 	m.within(ctx, "link", m.link.end)
+	m.rates.close()
 	for _, c := range m.o.Executors {
 		m.within(ctx, c.Name(), func() {
 			if err := c.Close(); err != nil {

@@ -133,7 +133,8 @@ func (p *person) Present(r consent.Request, _ snapshot.CardInfo) (bool, error) {
 	return true, nil
 }
 
-func (p *person) Withdraw(string) {}
+func (p *person) Update(consent.Request, snapshot.CardInfo) {}
+func (p *person) Withdraw(string)                           {}
 
 func (p *person) seen() []consent.Request {
 	p.mu.Lock()

@@ -340,6 +340,7 @@ func (ss *sessions) end(ctx context.Context, id, reason, except string) error {
 	delete(ss.all, id)
 	ss.mu.Unlock()
 	close(s.over)
+	ss.m.denied.over(id)
 	if err := ss.m.o.Record.Happened(ctx, "session ended", s.who.principal.ID+": "+reason); err != nil {
 		failed = errors.Join(failed, err)
 	}
@@ -378,7 +379,7 @@ func (ss *sessions) snapshot() []snapshot.Session {
 		until := s.until
 		s.mu.Unlock()
 		out = append(out, snapshot.Session{ID: s.ID, Principal: s.who.principal.Name, Agent: s.who.claims.Agent, Title: s.who.claims.Title,
-			Folder: s.Folder, Mode: policy.ModeWords(s.Mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID)})
+			Folder: s.Folder, Mode: policy.ModeWords(s.Mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID)})
 	}
 	return out
 }

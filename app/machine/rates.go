@@ -1,0 +1,209 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"localpc/app/settings"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// floodOver is how long after its last refusal a flood is over, and how often
+// the log tells of one that goes on.
+const floodOver = time.Minute
+
+// manyAllowances is when those that are not in use are thrown away.
+const manyAllowances = 1000
+
+// rates bounds how many requests a minute a session may make of each
+// capability, and how many sessions a program may open. What is refused for it
+// is neither asked nor recorded one by one: the record tells when it begins,
+// and how many there were when it is over. Safe for concurrent use.
+type rates struct {
+	m *Machine
+
+	mu  sync.Mutex
+	all map[rateKey]*allowance // guarded by mu
+}
+
+type rateKey struct{ who, capability string }
+
+// allowance is what is left of a rate. Its fields are guarded by rates.mu.
+type allowance struct {
+	perMinute int
+	bucket    *rate.Limiter
+	flood     *flood // nil: nothing is refused
+}
+
+// flood is a row of requests that come too fast.
+type flood struct {
+	who           asker
+	refused       int
+	told, last    time.Time // in the log; the last refusal
+	timer         *time.Timer
+	what, perUnit string
+}
+
+func newRates(m *Machine) *rates { return &rates{m: m, all: map[rateKey]*allowance{}} }
+
+// rateOf is what is allowed a minute now, and what is counted in words; 0 for
+// what is not counted.
+func rateOf(capability string, set, usual settings.Rates) (perMinute int, what string) {
+	pick := func(set, usual int) int {
+		if set > 0 {
+			return set
+		}
+		return usual
+	}
+	switch capability {
+	case consent.CapabilitySession:
+		return pick(set.Session, usual.Session), "new sessions of one program"
+	case "files":
+		return pick(set.Files, usual.Files), "file requests of one session"
+	case "shell":
+		return pick(set.Shell, usual.Shell), "commands of one session"
+	case "network":
+		return pick(set.Network, usual.Network), "connections of one session"
+	}
+	return 0, ""
+}
+
+// burstOf is how many may come at once: half a minute's worth.
+func burstOf(perMinute int) int { return max(1, perMinute/2) }
+
+// begins takes a request off what is left. What only ends or prolongs what its
+// session has is never refused.
+func (r *rates) begins(t *task) error {
+	switch t.call.Type {
+	case wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeProcessSignal:
+		return nil
+	}
+	return r.take(t.who, t.executor.Name())
+}
+
+// take takes one use of a capability off what is left for who. The error says
+// when to try again.
+func (r *rates) take(who asker, capability string) error {
+	perMinute, what := rateOf(capability, r.m.o.Settings.Get().Rates, settings.UsualRates)
+	if perMinute == 0 {
+		return nil
+	}
+	key := rateKey{who.session, capability}
+	if capability == consent.CapabilitySession {
+		key.who = who.hub + "\x00" + who.principal.ID
+	}
+	now := time.Now()
+	r.mu.Lock()
+	a := r.of(key, now)
+	if a.perMinute != perMinute {
+		a.perMinute, a.bucket = perMinute, rate.NewLimiter(rate.Limit(float64(perMinute)/60), burstOf(perMinute))
+	}
+	if a.bucket.AllowN(now, 1) {
+		r.mu.Unlock()
+		return nil
+	}
+	wait := time.Duration((1 - a.bucket.TokensAt(now)) / float64(a.bucket.Limit()) * float64(time.Second))
+	begun, tell := a.flood == nil, false
+	if begun {
+		f := &flood{who: who, what: what, perUnit: strconv.Itoa(perMinute)}
+		f.timer = time.AfterFunc(floodOver, func() { r.m.background(func(ctx context.Context) { r.calm(ctx, key, f) }) })
+		a.flood = f
+	}
+	f := a.flood
+	f.refused++
+	f.last = now
+	if tell = now.Sub(f.told) >= floodOver; tell {
+		f.told = now
+	}
+	r.mu.Unlock()
+
+	err := wire.Errorf(wire.CodeOverloaded, "Too many requests: this computer takes %d %s a minute. Try again in %s.", perMinute, what, inWords(seconds(wait)))
+	if begun {
+		r.record("too many requests begin", f, "more than "+f.perUnit+" "+what+" a minute")
+	}
+	if tell {
+		r.m.log.Warn("A session makes more requests than its rate allows", "capability", capability, "perMinute", perMinute)
+		r.m.journal.failed(consent.Request{ID: consent.NewID(), Principal: who.principal, Session: who.session, Capability: capability,
+			Title: "Too many requests", Arrived: now},
+			errors.New("It made more than "+f.perUnit+" "+what+" a minute; what is too much is refused."))
+	}
+	return err
+}
+
+// seconds is a wait in whole seconds, at least one.
+func seconds(d time.Duration) time.Duration {
+	return time.Duration(max(1, math.Ceil(d.Seconds()))) * time.Second
+}
+
+// of is the allowance of key, a full one where there was none. Called with mu
+// held.
+func (r *rates) of(key rateKey, now time.Time) *allowance {
+	if a := r.all[key]; a != nil {
+		return a
+	}
+	if len(r.all) >= manyAllowances {
+		for k, a := range r.all {
+			if a.flood == nil && a.bucket.TokensAt(now) >= float64(a.bucket.Burst()) {
+				delete(r.all, k)
+			}
+		}
+	}
+	a := &allowance{}
+	r.all[key] = a
+	return a
+}
+
+// calm ends a flood that is over, and looks again later at one that is not.
+func (r *rates) calm(ctx context.Context, key rateKey, f *flood) {
+	r.mu.Lock()
+	a := r.all[key]
+	if a == nil || a.flood != f {
+		r.mu.Unlock()
+		return
+	}
+	if left := floodOver - time.Since(f.last); left > 0 && ctx.Err() == nil {
+		f.timer.Reset(left)
+		r.mu.Unlock()
+		return
+	}
+	a.flood = nil
+	r.mu.Unlock()
+	r.ended(f)
+}
+
+func (r *rates) ended(f *flood) {
+	r.record("too many requests end", f, fmt.Sprintf("%d were refused beyond %s %s a minute", f.refused, f.perUnit, f.what))
+}
+
+func (r *rates) record(what string, f *flood, detail string) {
+	if f.who.session != "" {
+		detail += ", session " + f.who.session
+	}
+	if err := r.m.o.Record.Happened(context.Background(), what, f.who.principal.ID+": "+detail); err != nil {
+		r.m.log.Error("A flood of requests could not be recorded", "err", err)
+	}
+}
+
+// close records what has been refused so far. Nothing is taken any more.
+func (r *rates) close() {
+	r.mu.Lock()
+	var open []*flood
+	for _, a := range r.all {
+		if a.flood != nil {
+			a.flood.timer.Stop()
+			open, a.flood = append(open, a.flood), nil
+		}
+	}
+	r.mu.Unlock()
+	for _, f := range open {
+		r.ended(f)
+	}
+}
