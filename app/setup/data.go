@@ -1,0 +1,182 @@
+package setup
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"localpc/app/settings"
+)
+
+// kept are the entries of the data directory that stay when the person keeps
+// the record: the database, and the files that it names.
+func kept(name string) bool {
+	return name == "outputs" || name == "versions" || strings.HasPrefix(name, "machine.db")
+}
+
+// contents are this program's entries of the data directory. For a folder it
+// says which of the entries in it are this program's: the name was chosen by
+// the program, but somebody may have had a folder of that name there before.
+var contents = map[string]func(name string) bool{
+	"control.sock": nil, "secrets.age": nil, "secrets.age.new": nil, "localpc.log.1": nil,
+	"machine.db": nil, "machine.db-wal": nil, "machine.db-shm": nil, "machine.db-journal": nil,
+	"sessions": anything, "spool": anything, // emptied at each start
+	"journal":  withSuffix(".json", ".data", ".part"),
+	"outputs":  byHash,
+	"versions": byHash,
+	"hub":      withPrefix("hub.", "replaced-"),
+}
+
+// last are removed when all else is gone: by them a data directory is known,
+// and what is in them is needed to try again.
+var last = []string{BookFile, "settings.toml", "localpc.log", "lock"}
+
+func anything(string) bool { return true }
+
+func byHash(name string) bool {
+	raw, err := hex.DecodeString(name)
+	return err == nil && len(raw) == 32 || strings.HasPrefix(name, ".new-")
+}
+
+func withSuffix(all ...string) func(string) bool {
+	return func(name string) bool {
+		for _, s := range all {
+			if strings.HasSuffix(name, s) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func withPrefix(all ...string) func(string) bool {
+	return func(name string) bool {
+		for _, s := range all {
+			if strings.HasPrefix(name, s) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// ErrNotOurs means that a directory is none of this program's.
+var ErrNotOurs = errors.New("this is not a folder in which Local PC Executor keeps its data, so nothing in it was removed")
+
+// Ours tells whether this program has kept its data in a directory: nil, or an
+// error that wraps ErrNotOurs.
+func Ours(p settings.Paths) error {
+	root, err := os.OpenRoot(p.Data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Data, ErrNotOurs)
+	}
+	defer root.Close()
+	for _, name := range []string{"settings.toml", "lock", "machine.db"} {
+		if fi, err := root.Lstat(name); err == nil && fi.Mode().IsRegular() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", p.Data, ErrNotOurs)
+}
+
+// Data removes what this program kept in its data directory; with keep the
+// record and what belongs to it stay. It never follows a link, and leaves what
+// is not this program's. left are the paths of that; failed names what could not
+// be removed. While anything failed, or unfinished is set, what another try
+// needs stays too. It is called with the directory's lock.
+func Data(p settings.Paths, keep, unfinished bool) (left []string, failed error) {
+	if err := Ours(p); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(p.Data)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var errs []error
+	note := func(name string, err error) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("%s: %w", filepath.Join(p.Data, name), err))
+		}
+	}
+	for name, inside := range contents {
+		if keep && kept(name) {
+			continue
+		}
+		fi, err := root.Lstat(name)
+		if err != nil {
+			note(name, err)
+			continue
+		}
+		if inside == nil || !fi.IsDir() {
+			note(name, root.Remove(name)) // a link goes, not what it leads to
+			continue
+		}
+		entries, err := fs.ReadDir(root.FS(), name)
+		if err != nil {
+			note(name, err)
+			continue
+		}
+		for _, e := range entries {
+			if inside(e.Name()) {
+				note(filepath.Join(name, e.Name()), root.RemoveAll(filepath.Join(name, e.Name())))
+			}
+		}
+		if rest, err := fs.ReadDir(root.FS(), name); err == nil && len(rest) == 0 {
+			note(name, root.Remove(name))
+		}
+	}
+	if len(errs) == 0 && !unfinished {
+		for _, name := range last {
+			note(name, root.Remove(name))
+		}
+	}
+	entries, err := fs.ReadDir(root.FS(), ".")
+	note("", err)
+	for _, e := range entries {
+		name := e.Name()
+		switch _, folder := contents[name]; {
+		case strings.HasPrefix(name, ".settings-"), strings.HasPrefix(name, ".localpc-"):
+			note(name, root.Remove(name)) // cut off while it was written
+		case keep && kept(name), isLast(name) && (unfinished || len(errs) > 0):
+		case folder && len(errs) > 0:
+		default:
+			left = append(left, filepath.Join(p.Data, name))
+		}
+	}
+	if len(left) == 0 && len(errs) == 0 && !keep && !unfinished {
+		note("", removeDir(p.Data))
+	}
+	return left, errors.Join(errs...)
+}
+
+func isLast(name string) bool {
+	for _, n := range last {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// removeDir removes an empty directory, and the link that leads to it.
+func removeDir(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(real); err != nil {
+		return err
+	}
+	if real == path {
+		return nil
+	}
+	if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		return os.Remove(path)
+	}
+	return nil
+}

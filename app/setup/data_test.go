@@ -1,0 +1,131 @@
+package setup
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"localpc/app/settings"
+)
+
+const hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// dataDir is a data directory as one that was used looks.
+func dataDir(t *testing.T) settings.Paths {
+	t.Helper()
+	p := settings.Paths{Data: filepath.Join(t.TempDir(), "localpc")}
+	must(t, p.Make())
+	for _, name := range []string{"settings.toml", "lock", "machine.db", "machine.db-wal", "machine.db-shm", "localpc.log", "localpc.log.1", "secrets.age", "installed.toml",
+		"control.sock", ".settings-1", "hub/hub.db", "hub/hub.secret", "hub/replaced-1/hub.db", "spool/upload-1", "sessions/1/tmp/deep/file", "journal/1.json", "journal/1.data", "outputs/" + hash, "outputs/.new-1"} {
+		put(t, filepath.Join(p.Data, name), "x", 0o600)
+	}
+	return p
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(dir, path); err == nil && !d.IsDir() {
+			out = append(out, rel)
+		}
+		return err
+	}))
+	slices.Sort(out)
+	return out
+}
+
+func TestDataErased(t *testing.T) {
+	p := dataDir(t)
+	left, err := Data(p, false, false)
+	if must(t, err); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	wantGone(t, p.Data)
+	if _, err := Data(p, false, false); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+func TestDataKept(t *testing.T) {
+	p := dataDir(t)
+	left, err := Data(p, true, false)
+	if must(t, err); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if got, want := strings.Join(names(t, p.Data), " "), "machine.db machine.db-shm machine.db-wal outputs/.new-1 outputs/"+hash; got != want {
+		t.Errorf("kept:\n%s\nwant\n%s", got, want)
+	}
+	// What was kept can be erased later.
+	left, err = Data(p, false, false)
+	if must(t, err); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	wantGone(t, p.Data)
+}
+
+// Where something else has to be tried again, the settings that say what stay.
+func TestDataUnfinished(t *testing.T) {
+	p := dataDir(t)
+	left, err := Data(p, false, true)
+	if must(t, err); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if got, want := strings.Join(names(t, p.Data), " "), "installed.toml localpc.log lock settings.toml"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	_, err = Data(p, false, false)
+	must(t, err)
+	wantGone(t, p.Data)
+}
+
+// Somebody else's files stay, wherever they lie, and so does everything that a
+// link leads to.
+func TestDataLeavesTheRest(t *testing.T) {
+	p, home := dataDir(t), t.TempDir()
+	theirs := filepath.Join(home, "photos")
+	put(t, filepath.Join(theirs, hash), "photo", 0o600)
+	must(t, os.RemoveAll(filepath.Join(p.Data, "outputs")))
+	must(t, os.Symlink(theirs, filepath.Join(p.Data, "outputs")))
+	must(t, os.Symlink(theirs, filepath.Join(p.Data, "sessions", "1", "tmp", "way")))
+	must(t, os.Symlink(filepath.Join(theirs, hash), filepath.Join(p.Data, "hub", "hub.poke")))
+	put(t, filepath.Join(p.Data, "notes.txt"), "mine", 0o600)
+	put(t, filepath.Join(p.Data, "hub", "photo.jpg"), "mine", 0o600)
+	left, err := Data(p, false, false)
+	must(t, err)
+	slices.Sort(left)
+	if want := filepath.Join(p.Data, "hub") + " " + filepath.Join(p.Data, "notes.txt"); strings.Join(left, " ") != want {
+		t.Errorf("left: %v, want %s", left, want)
+	}
+	if got := strings.Join(names(t, p.Data), " "); got != "hub/photo.jpg notes.txt" {
+		t.Errorf("there are %s", got)
+	}
+	wantFile(t, filepath.Join(theirs, hash), "photo")
+
+	// Nothing at all is touched in a directory that is not ours.
+	other := settings.Paths{Data: home}
+	put(t, filepath.Join(home, "sessions", "1"), "mine", 0o600)
+	if _, err := Data(other, false, false); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Data(settings.Paths{Data: filepath.Join(home, "nowhere")}, false, false); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("%v", err)
+	}
+	wantFile(t, filepath.Join(home, "sessions", "1"), "mine")
+}
+
+// A data directory that is reached through a link goes with the link.
+func TestDataBehindALink(t *testing.T) {
+	p := dataDir(t)
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(p.Data, link))
+	left, err := Data(settings.Paths{Data: link}, false, false)
+	if must(t, err); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	wantGone(t, p.Data)
+	wantGone(t, link)
+}
