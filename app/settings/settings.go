@@ -47,24 +47,6 @@ type Settings struct {
 	Rates Rates `toml:"rates"`
 }
 
-// Capabilities are the switches of what may be asked for; "" means "ask".
-type Capabilities struct {
-	Files   string `toml:"files"`   // "ask", "read", "off"
-	Shell   string `toml:"shell"`   // "ask", "contained", "off"
-	Network string `toml:"network"` // "ask", "off"
-}
-
-// Rates are requests a minute, per session; 0 means UsualRates'.
-type Rates struct {
-	Session int `toml:"session"`
-	Files   int `toml:"files"`
-	Shell   int `toml:"shell"`
-	Network int `toml:"network"`
-}
-
-// UsualRates let an ordinary agent work and bound one that runs wild.
-var UsualRates = Rates{Session: 60, Files: 3000, Shell: 600, Network: 600}
-
 // The values of Settings.Secrets.
 const (
 	SecretsKeychain = "keychain"
@@ -175,6 +157,7 @@ func (s *Settings) fill() bool {
 		s.Secrets = SecretsKeychain
 	}
 	s.AutoGPT = s.AutoGPT.Fill()
+	s.Capabilities, s.Rates = s.Capabilities.filled(), s.Rates.filled()
 	return *s != before
 }
 
@@ -191,6 +174,7 @@ func (st *Store) Change(fn func(*Settings)) error {
 	defer st.mu.Unlock()
 	s := st.s
 	fn(&s)
+	s.Capabilities, s.Rates = s.Capabilities.filled(), s.Rates.filled()
 	if err := s.validate(); err != nil {
 		return err
 	}
@@ -233,7 +217,7 @@ func (s Settings) validate() error {
 	if s.Secrets != SecretsKeychain && s.Secrets != SecretsFile {
 		return errors.New(`secrets must be "keychain" or "file"`)
 	}
-	if err := s.AutoGPT.Check(); err != nil {
+	if err := errors.Join(s.AutoGPT.Check(), s.Capabilities.check(), s.Rates.check()); err != nil {
 		return err
 	}
 	return CheckLoopback(s.EmbeddedHub)
