@@ -23,7 +23,8 @@ const (
 // cardWindow is the one window for cards. It is made hidden and used again for
 // each card. It keeps these promises: it does not take the keyboard, nothing
 // in it allows before it was on the screen for the arming time, Enter and
-// Space never allow, and after its card has gone it sends nothing.
+// Space never allow, nothing in it allows before all of it was in sight, and
+// after its card has gone it sends nothing.
 type cardWindow struct {
 	ui  *UI
 	win fyne.Window
@@ -47,8 +48,11 @@ type openCard struct {
 	typed  string
 	timers []func()
 
+	read   reading
 	closes *kit.Flow
 	hint   *kit.Flow
+	yesRow *fyne.Container // the hint, or on, and allow
+	on     *kit.Button     // reads on
 	allow  *kit.Allow
 	deny   *kit.Button
 }
@@ -84,13 +88,19 @@ func newCardWindow(u *UI) *cardWindow {
 	return w
 }
 
-// show puts a card on the screen in place of whatever was there.
+// show puts a card on the screen in place of whatever was there. The open card
+// once more, with fewer on it, is brought up to date and stays what it is.
 func (w *cardWindow) show(c desklink.Card) {
 	fresh := w.now == nil
 	if w.now != nil {
+		if fewer(w.now.card, c) {
+			w.now.update(c)
+			return
+		}
 		w.now.end()
 	}
 	o := &openCard{of: w, card: c, width: w.ui.fit(w.win, fyne.NewSize(cardWidth, 1)).Width - 2*cardPad}
+	o.read.seen = map[string]bool{}
 	o.keys = &kit.Keys{Rune: o.rune, Key: o.key, Live: func() bool { return o.armed && !o.gone }}
 	if c.Request.Capability == consent.CapabilitySession {
 		o.body = newSessionBody(o)
@@ -139,31 +149,26 @@ func (w *cardWindow) waiting(n int) {
 // and the buttons, which always show.
 func (o *openCard) build() {
 	o.closes = kit.NewFlow(124, kit.Small).Right()
-	o.hint = kit.NewFlow(80, kit.Small).Right()
 	o.countdown()
-	o.deny = kit.NewButton("Deny", kit.Normal, func() { o.answer(false, consent.Choice{Scope: consent.Once}) }).WithKeys(o.keys)
-	o.allow = kit.NewAllow(o.body.allowWord(), o.yes)
-
+	o.read.parts = nil
 	body := kit.Pad(cardPad, cardPad, 16, cardPad, kit.Column(0, o.header(), o.body.content()))
-	buttons := kit.Row(8, o.deny)
-	if r := o.card.Request; r.Capability != consent.CapabilitySession && r.Session != "" {
-		words := "Deny for this session"
-		if r.Capability == consent.CapabilityFolders {
-			words = "Deny until " + Name + " quits"
-		}
-		buttons.Add(kit.NewButton(words, kit.Link, func() {
-			o.answer(false, consent.Choice{Scope: consent.Session})
-		}).WithKeys(o.keys))
-	}
-	buttons.Add(kit.Space())
-	if o.card.Digits != "" {
-		buttons.Add(o.hint)
-	}
-	buttons.Add(o.allow)
-	foot := kit.Pad(8, cardPad, cardPad, cardPad, buttons)
-	o.set(container.NewVScroll(body), foot, func() float32 { return body.MinSize().Height + foot.MinSize().Height })
+	foot := o.foot()
+	o.set(o.readBody(body), foot, func() float32 { return body.MinSize().Height + foot.MinSize().Height })
 	o.changed()
 	o.of.win.Canvas().Focus(o.deny)
+}
+
+// update draws the open card with what has changed about it. What the person
+// chose, read and typed stays.
+func (o *openCard) update(c desklink.Card) {
+	c.Digits = o.card.Digits
+	o.card = c
+	y := o.read.scroll.Offset
+	o.build()
+	o.read.scroll.ScrollToOffset(y)
+	if o.drawn {
+		o.of.ui.o.Send(desklink.Up{Shown: &desklink.CardRef{ID: c.Request.ID}})
+	}
 }
 
 // set makes the window show main with foot below, want high if there is room.
@@ -225,6 +230,7 @@ func (o *openCard) painted() {
 		return
 	}
 	o.drawn = true
+	o.look()
 	o.of.ui.o.Send(desklink.Up{Shown: &desklink.CardRef{ID: o.card.Request.ID}})
 	o.after(time.Duration(o.card.ArmMS)*time.Millisecond, func() {
 		o.armed, o.typed = true, ""
@@ -234,35 +240,20 @@ func (o *openCard) painted() {
 
 // changed brings the buttons up to date with what is chosen and armed.
 func (o *openCard) changed() {
-	_, ok := o.body.choice()
 	o.allow.SetText(o.body.allowWord())
-	o.allow.Arm(o.armed && ok)
+	o.allow.Arm(o.ready())
 	o.drawHint()
 }
 
-func (o *openCard) drawHint() {
-	ink := kit.Ink
-	if !o.armed {
-		ink = kit.Dim
-	}
-	spans := []kit.Span{kit.Plain("or type ", kit.Dim)}
-	for i, d := range o.card.Digits {
-		word := string(d)
-		if i > 0 {
-			word = " " + word
-		}
-		if i < len(o.typed) && len(o.typed) < len(o.card.Digits) && o.typed == o.card.Digits[:len(o.typed)] {
-			spans = append(spans, kit.Bold(word, kit.Accent))
-			continue
-		}
-		spans = append(spans, kit.Bold(word, ink))
-	}
-	o.hint.Set(spans...)
+// ready says that the person can allow now.
+func (o *openCard) ready() bool {
+	_, ok := o.body.choice()
+	return ok && o.armed && !o.gone && o.whole()
 }
 
 // yes allows, if everything that has to be chosen is.
 func (o *openCard) yes() {
-	if c, ok := o.body.choice(); ok && o.armed {
+	if c, _ := o.body.choice(); o.ready() {
 		o.answer(true, c)
 	}
 }
@@ -272,7 +263,7 @@ func (o *openCard) rune(r rune) {
 	if !o.armed || o.gone || o.card.Digits == "" {
 		return
 	}
-	if r < '0' || r > '9' {
+	if r < '0' || r > '9' || !o.whole() {
 		o.typed = ""
 		o.drawHint()
 		return

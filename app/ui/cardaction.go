@@ -11,61 +11,37 @@ import (
 	"localpc/consent/policy"
 )
 
-// actionBody is the body of a card for one action of a session: a command, a
-// file.
+// actionBody is the body of a card for one action of a session, or for several
+// equal ones: a command, a file, a connection.
 type actionBody struct {
-	o       *openCard
-	scopes  []consent.Scope
-	scope   *kit.Segments
-	where   *kit.Segments // nil: no choice
-	full    bool
-	chips   *fyne.Container
-	warning *fyne.Container
-	rule    *kit.Flow
-	ruleBox *fyne.Container
-	root    *fyne.Container
+	o      *openCard
+	scopes []consent.Scope
+	scope  *kit.Segments
+	where  *kit.Segments // nil: no choice
+	wide   *kit.Segments // nil: no broader rule is offered
+	full   bool
+
+	chips    *fyne.Container
+	stepsBox *fyne.Container
+	warning  *fyne.Container
+	wideBox  *fyne.Container
+	rule     *kit.Flow
+	ruleBox  *fyne.Container
 }
 
+// newActionBody makes the controls. They outlast a card that is drawn again.
 func newActionBody(o *openCard) *actionBody {
 	r := o.card.Request
-	b := &actionBody{o: o, scopes: r.Scopes}
+	b := &actionBody{o: o, scopes: r.Scopes, full: r.FullOffered && !r.Containable}
 	if len(b.scopes) == 0 {
 		b.scopes = []consent.Scope{consent.Once}
 	}
-	b.full = r.FullOffered && !r.Containable
-	return b
-}
-
-var scopeWords = map[consent.Scope]string{
-	consent.Once: "Once", consent.Session: "This session", consent.Minutes15: "15 minutes", consent.Always: "Always",
-}
-
-const whileItRuns = "Until " + Name + " quits"
-
-func (b *actionBody) content() fyne.CanvasObject {
-	r, w := b.o.card.Request, b.o.width
-	b.chips = container.NewStack()
-	b.warning = kit.Column(0)
-	col := kit.Column(0, title(w, r.Sentence), b.chips)
-	if facts := b.facts(); facts != nil {
-		col.Add(kit.Pad(16, 0, 0, 0, facts))
-	}
-	if r.Exact != "" {
-		col.Add(section(w, exactWords(r)))
-		col.Add(kit.NewExact(w, mostExact, b.o.keys, r.Exact))
-	}
-	b.o.addDetails(col)
-	if p := b.o.card.ContainProblem; p != "" && r.Action == "run" {
-		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
-	}
 	if r.Containable && r.FullOffered {
-		b.where = kit.NewSegments([]string{"Contained", "Full access"}, b.o.keys, func(i int) {
+		b.where = kit.NewSegments([]string{"Contained", "Full access"}, o.keys, func(i int) {
 			b.full = i == 1
 			b.changed()
 		})
-		col.Add(kit.Pad(16, 0, 0, 0, kit.Row(8, caption("It runs"), b.where)))
 	}
-	col.Add(b.warning)
 	var words []string
 	for _, s := range b.scopes {
 		word := scopeWords[s]
@@ -74,16 +50,92 @@ func (b *actionBody) content() fyne.CanvasObject {
 		}
 		words = append(words, word)
 	}
-	b.scope = kit.NewSegments(words, b.o.keys, func(int) { b.changed() })
-	if len(words) > 1 {
+	b.scope = kit.NewSegments(words, o.keys, func(int) { b.changed() })
+	if r.Wide != nil {
+		b.wide = kit.NewSegments([]string{"Exactly this", wideWord(r, o.width-captionWidth-8)}, o.keys, func(int) { b.changed() })
+	}
+	return b
+}
+
+var scopeWords = map[consent.Scope]string{
+	consent.Once: "Once", consent.Command: "This command", consent.Session: "This session", consent.Minutes15: "15 minutes", consent.Always: "Always",
+}
+
+const whileItRuns = "Until " + Name + " quits"
+
+// wideWord is the broader rule in a choice that is at most room wide. The rule
+// is printed whole below it.
+func wideWord(r consent.Request, room float32) string {
+	word := capital(consent.Visible(r.WideWords, false))
+	if word == "" || kit.NewSegments([]string{"Exactly this", word}, nil, nil).MinSize().Width > room {
+		return "All of this kind"
+	}
+	return word
+}
+
+func (b *actionBody) content() fyne.CanvasObject {
+	r, w := b.o.card.Request, b.o.width
+	b.chips = container.NewStack()
+	b.warning = kit.Column(0)
+	col := kit.Column(0, title(w, cardSentence(b.o.card)), b.chips)
+	switch {
+	case len(b.o.card.Folded) > 0:
+		col.Add(kit.Pad(16, 0, 0, 0, b.folded(w)))
+		r.Details = nil // stand with the first of them
+	case r.Capability == capNetwork:
+		b.addPlace(col, w)
+	default:
+		b.addExact(col, w)
+	}
+	b.o.addDetails(col, r)
+	if p := b.o.card.ContainProblem; p != "" && r.Action == "run" {
+		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
+	}
+	if b.where != nil {
+		col.Add(kit.Pad(16, 0, 0, 0, kit.Row(8, caption("It runs"), b.where)))
+	}
+	col.Add(b.warning)
+	if len(b.scopes) > 1 || b.scopes[0] != consent.Once {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, caption("Allow for"), b.scope)))
 	}
+	b.wideBox = kit.Column(0)
+	if b.wide != nil {
+		b.wideBox.Add(kit.Pad(8, 0, 0, 0, kit.Row(8, caption("Covers"), b.wide)))
+	}
+	col.Add(b.wideBox)
 	b.rule = kit.NewFlow(w, kit.Small)
 	b.ruleBox = kit.Pad(8, 0, 0, 0, b.rule)
 	col.Add(b.ruleBox)
-	b.root = col
 	b.draw()
 	return col
+}
+
+// addExact says what happens, and then exactly what.
+func (b *actionBody) addExact(col *fyne.Container, w float32) {
+	r := b.o.card.Request
+	if steps := b.steps(w); len(b.stepsBox.Objects) > 0 {
+		col.Add(kit.Pad(16, 0, 0, 0, steps))
+	}
+	if r.Exact != "" {
+		box := kit.NewExact(w, mostExact, b.o.keys, r.Exact)
+		b.o.scrolls("exact", box)
+		col.Add(section(w, exactWords(r, box)))
+		col.Add(box)
+	}
+}
+
+// addPlace says where a connection leads: the host large, as it was asked for.
+func (b *actionBody) addPlace(col *fyne.Container, w float32) {
+	r := b.o.card.Request
+	mono := kit.Span{Ink: kit.Ink, Bold: true, Mono: true}
+	col.Add(section(w, "Connects to exactly this"))
+	col.Add(kit.Panel(kit.Code, kit.Line, 12, kit.NewFlow(w-24, kit.Title, kit.Remote(r.Exact, mono)...)))
+	if steps := b.steps(w); len(b.stepsBox.Objects) > 0 {
+		col.Add(kit.Pad(12, 0, 0, 0, steps))
+	}
+	if words := placeNote(r.Action); words != "" {
+		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneRisk, kit.Plain(words, kit.Ink))))
+	}
 }
 
 func (b *actionBody) changed() {
@@ -119,15 +171,36 @@ func (b *actionBody) draw() {
 	}
 	b.warning.Refresh()
 	c, _ := b.choice()
-	if c.Scope == consent.Once {
-		b.ruleBox.Hide()
-	} else {
-		rule := r.Rule
-		rule.Contain = c.Contain
-		spans := []kit.Span{kit.Plain("Remembers exactly this: ", kit.Dim)}
-		b.rule.Set(append(spans, kit.Remote(policy.RuleWords(rule, c), kit.Plain("", kit.Dim))...)...)
-		b.ruleBox.Show()
+	show(b.wideBox, b.wideOffered(c.Scope))
+	show(b.ruleBox, c.Scope != consent.Once)
+	if c.Scope != consent.Once {
+		b.rule.Set(b.ruleSpans(c)...)
 	}
+}
+
+// ruleSpans print what would be remembered, exactly as it will match.
+func (b *actionBody) ruleSpans(c consent.Choice) []kit.Span {
+	r := b.o.card.Request
+	rule, head := r.Rule, []kit.Span{kit.Plain("Remembers exactly this: ", kit.Dim)}
+	if c.Wide {
+		rule, head = *r.Wide, []kit.Span{kit.Plain("Remembers all of this kind: ", kit.Dim)}
+		if r.WideWords != "" {
+			head = append(head, kit.Remote(r.WideWords, kit.Bold("", kit.Ink))...)
+			head = append(head, kit.Plain(" · ", kit.Dim))
+		}
+	}
+	rule.Contain = c.Contain
+	spans := append(head, kit.Remote(policy.RuleWords(rule, c), kit.Plain("", kit.Dim))...)
+	if n := len(b.o.card.Folded); n > 0 && !c.Wide {
+		spans = append(spans, kit.Plain(" · and just so for each of the other "+itoa(n), kit.Dim))
+	}
+	return spans
+}
+
+// wideOffered says whether a broader rule can be chosen with a scope: not for
+// once, and never with full access.
+func (b *actionBody) wideOffered(s consent.Scope) bool {
+	return b.wide != nil && !b.full && s != consent.Once && s != consent.Command
 }
 
 func (b *actionBody) choice() (consent.Choice, bool) {
@@ -139,49 +212,17 @@ func (b *actionBody) choice() (consent.Choice, bool) {
 	case r.Containable:
 		c.Contain = consent.Contained
 	}
+	c.Wide = b.wideOffered(c.Scope) && b.wide.Selected() == 1
 	return c, true
 }
 
-func (b *actionBody) allowWord() string {
-	if b.full {
-		return "Allow full access"
-	}
-	for _, e := range b.o.card.Request.Effects {
-		if e.Kind == consent.EffectDelete && !e.Own {
-			return "Allow deletion"
-		}
-	}
-	return "Allow"
-}
-
-// facts are the effects in words, numbered where there are several. That a
-// command runs, or that folders are named, is what the sentence says; alone it
-// is not said again.
-func (b *actionBody) facts() fyne.CanvasObject {
-	col := kit.Column(6)
-	effects := b.o.card.Request.Effects
-	if len(effects) == 1 && (effects[0].Kind == consent.EffectRun || b.o.card.Request.Capability == consent.CapabilityFolders) {
-		return nil
-	}
-	for i, e := range effects {
-		text := kit.NewFlow(b.o.width-28, kit.Body, kit.Remote(capital(e.Text), kit.Plain("", kit.Ink))...)
-		if len(effects) == 1 {
-			col.Add(text)
-			break
-		}
-		col.Add(kit.Row(8, kit.Width(20, kit.NewFlow(20, kit.Body, kit.Plain(itoa(i+1), kit.Dim))), kit.Grow(text)))
-	}
-	if len(effects) == 0 {
-		return nil
-	}
-	return col
-}
+func (b *actionBody) allowWord() string { return allowWords(b.o.card, b.full) }
 
 // mostExact is how many lines of the exact text show without scrolling.
 const mostExact = 8
 
 // exactWords head the exact text; of a long one they say how long it is.
-func exactWords(r consent.Request) string {
+func exactWords(r consent.Request, box *kit.Exact) string {
 	words := "Exactly this"
 	switch {
 	case r.Action == "run":
@@ -190,7 +231,10 @@ func exactWords(r consent.Request) string {
 		words = "In these places"
 	}
 	if n := strings.Count(strings.TrimSuffix(r.Exact, "\n"), "\n") + 1; n > mostExact {
-		words += " · " + itoa(n) + " lines, scroll to read all"
+		words += " · " + itoa(n) + " lines"
+	}
+	if box.Scrolls() {
+		words += " · scroll to read all"
 	}
 	return words
 }
@@ -200,54 +244,13 @@ func title(w float32, sentence string) fyne.CanvasObject {
 	return kit.NewFlow(w, kit.Title, kit.Remote(strings.TrimSuffix(sentence, "."), kit.Bold("", kit.Ink))...)
 }
 
-type chip struct {
-	shape, word string
-	tone        kit.Tone
-}
-
-// effectChips sum the effects up in a few words.
-func effectChips(r consent.Request, full bool) []chip {
-	var out []chip
-	seen := map[consent.EffectKind]bool{}
-	if r.Capability == consent.CapabilityFolders {
-		return []chip{{"●", "Names of folders, no contents", kit.ToneQuiet}}
-	}
-	for _, e := range r.Effects {
-		if e.Own || seen[e.Kind] {
-			continue
-		}
-		seen[e.Kind] = true
-		switch e.Kind {
-		case consent.EffectDelete:
-			out = append(out, chip{"◆", "Deletes files", kit.ToneRisk})
-		case consent.EffectStartup:
-			out = append(out, chip{"◆", "Changes what other programs run", kit.ToneRisk})
-		case consent.EffectOverwrite:
-			out = append(out, chip{"▲", "Replaces contents", kit.ToneWarn})
-		case consent.EffectMove:
-			out = append(out, chip{"▲", "Moves files", kit.ToneWarn})
-		case consent.EffectEnv:
-			out = append(out, chip{"▲", "Changes its environment", kit.ToneWarn})
-		case consent.EffectCreate:
-			out = append(out, chip{"●", "Creates files", kit.ToneQuiet})
-		case consent.EffectRead:
-			out = append(out, chip{"●", "Reads files", kit.ToneQuiet})
-		}
-	}
-	switch {
-	case full:
-		out = append(out, chip{"◆", "Full access", kit.ToneRisk})
-	case r.Containable:
-		out = append(out, chip{"●", "No network", kit.ToneOK}, chip{"●", "Stays in the folder", kit.ToneOK})
-	}
-	return out
-}
-
 // section is the small line above a box.
 func section(w float32, words string) fyne.CanvasObject {
 	return kit.Pad(16, 0, 6, 0, kit.NewFlow(w, kit.Small, kit.Plain(words, kit.Dim)))
 }
 
+const captionWidth = 56
+
 func caption(words string) fyne.CanvasObject {
-	return kit.Width(56, kit.NewFlow(80, kit.Small, kit.Plain(words, kit.Dim)))
+	return kit.Width(captionWidth, kit.NewFlow(80, kit.Small, kit.Plain(words, kit.Dim)))
 }

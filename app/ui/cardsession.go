@@ -12,7 +12,12 @@ import (
 	"localpc/consent/policy"
 )
 
-var modes = []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk}
+// modes are the ways that a session card offers. The one that asks least stands
+// last, apart from the one that is preselected.
+var modes = []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk, consent.ModeTrusted}
+
+// modeSigns stand in front of them.
+var modeSigns = map[consent.Mode]string{consent.ModeLook: "◉", consent.ModeWork: "✎", consent.ModeAsk: "?", consent.ModeTrusted: "15"}
 
 // sessionBody is the body of the card that opens a session: which folder, and
 // how.
@@ -22,7 +27,9 @@ type sessionBody struct {
 	field    *kit.Flow
 	mode     *kit.Options
 	remember *kit.Check
-	picking  bool
+	// tail is what depends on the way: Remember, or the warning.
+	tail    *fyne.Container
+	picking bool
 }
 
 func newSessionBody(o *openCard) *sessionBody {
@@ -68,28 +75,48 @@ func (b *sessionBody) chooser(w float32) fyne.CanvasObject {
 func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 	r := b.o.card.Request
 	var items []kit.Option
-	for i, m := range modes {
-		items = append(items, kit.Option{Sign: []string{"◉", "✎", "?"}[i], Name: policy.ModeWords(m), Line: modeLine(m, b.o.card.ContainProblem != "")})
+	for _, m := range modes {
+		items = append(items, kit.Option{Sign: modeSigns[m], Name: policy.ModeWords(m), Line: modeLine(m, b.o.card.ContainProblem != "")})
 	}
 	on := 1
 	for i, m := range modes {
-		if m == r.Mode {
+		if m == r.Mode && m != consent.ModeTrusted { // that is only ever chosen by hand
 			on = i
 		}
 	}
 	if b.mode == nil {
-		b.mode = kit.NewOptions(w, items, on, b.o.keys, nil)
+		b.mode = kit.NewOptions(w, items, on, b.o.keys, func(int) { b.changed() })
 		spans := []kit.Span{kit.Plain("Remember for ", kit.Ink)}
 		spans = append(spans, kit.Remote(r.Principal.Name, kit.Plain("", kit.Ink))...)
 		spans = append(spans, kit.Plain(" and this folder", kit.Ink))
 		b.remember = kit.NewCheck(w, b.o.keys, nil, spans...)
 	}
+	b.tail = kit.Column(0)
+	b.draw()
 	col.Add(b.mode)
-	col.Add(kit.Pad(12, 0, 0, 0, b.remember))
+	col.Add(b.tail)
 	if p := b.o.card.ContainProblem; p != "" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
 	}
-	b.o.addDetails(col)
+	b.o.addDetails(col, r)
+}
+
+func (b *sessionBody) changed() {
+	b.draw()
+	b.o.changed()
+	b.o.refit()
+}
+
+func (b *sessionBody) trusted() bool { return modes[b.mode.Selected()] == consent.ModeTrusted }
+
+// draw shows what belongs to the chosen way. Trust is never remembered.
+func (b *sessionBody) draw() {
+	tail := fyne.CanvasObject(b.remember)
+	if b.trusted() {
+		tail = kit.Note(b.o.width, kit.ToneWarn, kit.Plain("What it deletes or replaces in these 15 minutes is gone. After that it goes on as “"+policy.ModeWords(consent.ModeWork)+"”.", kit.Ink))
+	}
+	b.tail.Objects = []fyne.CanvasObject{kit.Pad(12, 0, 0, 0, tail)}
+	b.tail.Refresh()
 }
 
 // modeLine explains a mode in one line.
@@ -100,7 +127,11 @@ func modeLine(m consent.Mode, noContainer bool) string {
 	case m == consent.ModeWork && noContainer:
 		return "Read and create files in it. Commands are asked for each time, because they can't be contained here."
 	case m == consent.ModeWork:
-		return "Read and create files; run programs that reach neither the network nor the rest of your files. They may change and delete what is in the folder."
+		return "Read and create files; run programs that reach neither the network nor the rest of your files. It asks before it deletes or replaces what was there, but programs may do so on their own."
+	case m == consent.ModeTrusted && noContainer:
+		return "Work in this folder, and change or delete files there without asking, for 15 minutes. Commands are asked for all the same."
+	case m == consent.ModeTrusted:
+		return "Work in this folder, and change or delete files there without asking, for 15 minutes."
 	}
 	return "Nothing happens before you have seen it."
 }
@@ -114,11 +145,16 @@ func (b *sessionBody) drawFolder() {
 }
 
 func (b *sessionBody) choice() (consent.Choice, bool) {
-	c := consent.Choice{Scope: consent.Session, Mode: modes[b.mode.Selected()], Folder: b.folder, Remember: b.remember.On()}
+	c := consent.Choice{Scope: consent.Session, Mode: modes[b.mode.Selected()], Folder: b.folder, Remember: b.remember.On() && !b.trusted()}
 	return c, b.folder != "" && !b.picking
 }
 
-func (b *sessionBody) allowWord() string { return "Start" }
+func (b *sessionBody) allowWord() string {
+	if b.trusted() {
+		return "Start, trusted"
+	}
+	return "Start"
+}
 
 // pick shows the folders in place of the card.
 func (b *sessionBody) pick() {

@@ -101,8 +101,8 @@ func sentences(lines []string, ink fyne.ThemeColorName) []kit.Span {
 }
 
 // addDetails draws a request's details below what col holds.
-func (o *openCard) addDetails(col *fyne.Container) {
-	plain, exact := sortDetails(details(o.card.Request))
+func (o *openCard) addDetails(col *fyne.Container, r consent.Request) {
+	plain, exact := sortDetails(details(r))
 	if len(plain)+len(exact) == 0 {
 		return
 	}
@@ -111,6 +111,8 @@ func (o *openCard) addDetails(col *fyne.Container) {
 		col.Add(kit.NewFlow(o.width, kit.Small, sentences(plain, kit.Ink)...))
 	}
 	if len(exact) > 0 {
-		col.Add(kit.Pad(6, 0, 0, 0, kit.NewExactList(o.width, 4, o.keys, exact)))
+		box := kit.NewExactList(o.width, 4, o.keys, exact)
+		o.scrolls("details", box)
+		col.Add(kit.Pad(6, 0, 0, 0, box))
 	}
 }

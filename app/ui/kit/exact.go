@@ -113,6 +113,23 @@ func (e *Exact) Set(text string) {
 // End scrolls to the last line.
 func (e *Exact) End() { e.rows.scrollTo(float32(len(e.lines)) * e.cell.Height) }
 
+// Scrolls says that there are more lines than it shows at once.
+func (e *Exact) Scrolls() bool { return len(e.lines) > e.most }
+
+// AtEnd says that the last line is in sight, as far as the box is.
+func (e *Exact) AtEnd() bool {
+	room := e.rows.Size().Height
+	return !e.Scrolls() || room > 0 && e.rows.Offset()+room >= float32(len(e.lines))*e.cell.Height-1
+}
+
+// OnScroll has f called when other lines come in sight.
+func (e *Exact) OnScroll(f func()) { e.rows.OnScroll = f }
+
+// Page scrolls on by as much as it shows, less a line.
+func (e *Exact) Page() {
+	e.rows.scrollTo(e.rows.Offset() + max(e.cell.Height, e.rows.Size().Height-e.cell.Height))
+}
+
 func (e *Exact) wrap(w float32) { e.wrapCols(max(8, int((w-2*exactPad-6)/e.cell.Width))) }
 
 // columns is how wide a character is drawn.

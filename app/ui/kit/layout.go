@@ -377,3 +377,37 @@ func (e *ends) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	o[0].Move(fyne.NewPos(0, mid(size.Height, l.Height)))
 	o[1].Move(fyne.NewPos(size.Width-r.Width, mid(size.Height, r.Height)))
 }
+
+// Facing puts left and right at the two ends of a line, or right below left,
+// still at its end, where they do not fit.
+func Facing(left, right fyne.CanvasObject) *fyne.Container {
+	return container.New(&facing{}, left, right)
+}
+
+type facing struct{ width float32 }
+
+func (f *facing) split(o []fyne.CanvasObject) bool {
+	return f.width > 0 && o[0].MinSize().Width+Unit+o[1].MinSize().Width > f.width
+}
+
+func (f *facing) MinSize(o []fyne.CanvasObject) fyne.Size {
+	l, r := o[0].MinSize(), o[1].MinSize()
+	if f.split(o) {
+		return fyne.NewSize(max(l.Width, r.Width), l.Height+Unit+r.Height)
+	}
+	return fyne.NewSize(max(l.Width, r.Width), max(l.Height, r.Height))
+}
+
+func (f *facing) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	f.width = size.Width
+	l, r := o[0].MinSize(), o[1].MinSize()
+	o[0].Resize(l)
+	o[1].Resize(r)
+	o[0].Move(fyne.NewPos(0, 0))
+	if f.split(o) {
+		o[1].Move(fyne.NewPos(size.Width-r.Width, l.Height+Unit))
+		return
+	}
+	o[0].Move(fyne.NewPos(0, mid(size.Height, l.Height)))
+	o[1].Move(fyne.NewPos(size.Width-r.Width, mid(size.Height, r.Height)))
+}

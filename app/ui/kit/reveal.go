@@ -40,8 +40,11 @@ func scrollsTo(o, target fyne.CanvasObject, around []*container.Scroll) []*conta
 	if o == target {
 		return around
 	}
-	if v, ok := o.(*container.Scroll); ok {
+	switch v := o.(type) {
+	case *container.Scroll:
 		around = append(around, v)
+	case *scroller:
+		around = append(around, &v.Scroll)
 	}
 	for _, b := range below(o) {
 		if found := scrollsTo(b, target, around); found != nil {
@@ -58,6 +61,10 @@ func below(o fyne.CanvasObject) []fyne.CanvasObject {
 		return v.Objects
 	case *container.Scroll:
 		return []fyne.CanvasObject{v.Content}
+	case *scroller:
+		return []fyne.CanvasObject{v.Content}
+	case *numbered:
+		return []fyne.CanvasObject{v.inner}
 	case *Ground:
 		return []fyne.CanvasObject{v.inner}
 	case *grow:

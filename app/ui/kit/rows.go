@@ -2,7 +2,6 @@ package kit
 
 import (
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/widget"
 )
 
@@ -23,12 +22,14 @@ type Rows struct {
 	OnOpen   func(i int)
 	// OnTap, if set, hears of a click on a row, after OnSelect.
 	OnTap func(i int)
+	// OnScroll, if set, hears that other rows are in sight.
+	OnScroll func()
 
 	height   float32
 	selected int
 	focused  bool
 	mouse    bool // the focus came by a click: no ring until a key is used
-	scroll   *container.Scroll
+	scroll   *scroller
 	body     *rowsBody
 	edge     *box
 }
@@ -38,8 +39,13 @@ func NewRows(rowHeight float32) *Rows {
 	r := &Rows{height: rowHeight, selected: -1}
 	r.body = &rowsBody{rows: r}
 	r.body.ExtendBaseWidget(r.body)
-	r.scroll = container.NewVScroll(r.body)
-	r.scroll.OnScrolled = func(fyne.Position) { r.body.show() }
+	r.scroll = newScroller(r.body)
+	r.scroll.OnScrolled = func(fyne.Position) {
+		r.body.show()
+		if r.OnScroll != nil {
+			r.OnScroll()
+		}
+	}
 	r.edge = newBox(None, Accent, Radius)
 	r.edge.StrokeWidth = 2
 	r.edge.Hide()
@@ -104,6 +110,9 @@ func (r *Rows) scrollTo(y float32) {
 	limit := max(0, r.body.MinSize().Height-r.scroll.Size().Height)
 	r.scroll.ScrollToOffset(fyne.NewPos(0, min(max(0, y), limit)))
 	r.body.show()
+	if r.OnScroll != nil {
+		r.OnScroll()
+	}
 }
 
 // FocusGained is Fyne's.

@@ -1,0 +1,134 @@
+package ui
+
+import (
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+
+	"localpc/app/ui/kit"
+)
+
+// reading keeps account of what a card has shown. Nothing in the card allows
+// before the end of every text that is longer than its box, and of the card
+// itself where the screen is too small for it, was in sight: what is harmful may
+// stand last.
+type reading struct {
+	scroll *container.Scroll
+	parts  []readPart
+	// seen are the parts whose end was in sight, by key: they stay seen when
+	// the card is drawn again, or becomes higher by a choice.
+	seen map[string]bool
+}
+
+// readPart is a text that does not show whole at once.
+type readPart struct {
+	key  string
+	at   fyne.CanvasObject
+	done func() bool
+	on   func() // shows the next part of it
+}
+
+const readCard = "card" // the key of the card as a whole
+
+// scrolls has the end of a box seen before the card allows.
+func (o *openCard) scrolls(key string, e *kit.Exact) {
+	o.read.parts = append(o.read.parts, readPart{key, e, e.AtEnd, e.Page})
+	e.OnScroll(o.look)
+}
+
+// more has something opened before the card allows.
+func (o *openCard) more(key string, at fyne.CanvasObject, open func()) {
+	o.read.parts = append(o.read.parts, readPart{key, at, func() bool { return false }, open})
+}
+
+// readBody makes what scrolls of a card; its end has to be seen.
+func (o *openCard) readBody(body fyne.CanvasObject) fyne.CanvasObject {
+	scroll := container.NewVScroll(body)
+	scroll.OnScrolled = func(fyne.Position) { o.look() }
+	o.read.scroll = scroll
+	return container.New(watched{func() { o.after(0, o.look) }}, scroll)
+}
+
+// look takes note of what is in sight now. It counts from when the card was
+// drawn.
+func (o *openCard) look() {
+	if !o.drawn || o.gone {
+		return
+	}
+	news := false
+	see := func(key string) {
+		if !o.read.seen[key] {
+			o.read.seen[key], news = true, true
+		}
+	}
+	all := true
+	for _, p := range o.read.parts {
+		if p.done() {
+			see(p.key)
+		}
+		all = all && o.read.seen[p.key]
+	}
+	// What is opened makes the card longer: its end counts only after that.
+	if all && o.atEnd() {
+		see(readCard)
+	}
+	if news {
+		o.changed()
+	}
+}
+
+func (o *openCard) atEnd() bool {
+	s := o.read.scroll
+	return s.Size().Height > 0 && s.Offset.Y+s.Size().Height >= s.Content.MinSize().Height-1
+}
+
+// whole says that everything was in sight.
+func (o *openCard) whole() bool {
+	for _, p := range o.read.parts {
+		if !o.read.seen[p.key] {
+			return false
+		}
+	}
+	return o.read.seen[readCard]
+}
+
+// readOn shows the next part of what was not in sight yet.
+func (o *openCard) readOn() {
+	defer o.look()
+	for _, p := range o.read.parts {
+		if o.read.seen[p.key] {
+			continue
+		}
+		if o.below(p.at) {
+			o.page()
+			return
+		}
+		kit.Reveal(p.at)
+		p.on()
+		return
+	}
+	o.page()
+}
+
+// below says that an object begins below what the card shows.
+func (o *openCard) below(at fyne.CanvasObject) bool {
+	pos := o.of.ui.o.App.Driver().AbsolutePositionForObject
+	s := o.read.scroll
+	return pos(at).Y+min(at.Size().Height, s.Size().Height) > pos(s).Y+s.Size().Height+1
+}
+
+// page scrolls the card on by what it shows, less a little.
+func (o *openCard) page() {
+	s := o.read.scroll
+	limit := max(0, s.Content.MinSize().Height-s.Size().Height)
+	s.ScrollToOffset(fyne.NewPos(0, min(limit, s.Offset.Y+max(24, s.Size().Height-24))))
+}
+
+// watched tells of each change of its object's size.
+type watched struct{ changed func() }
+
+func (w watched) MinSize(o []fyne.CanvasObject) fyne.Size { return o[0].MinSize() }
+
+func (w watched) Layout(o []fyne.CanvasObject, s fyne.Size) {
+	o[0].Resize(s)
+	w.changed()
+}

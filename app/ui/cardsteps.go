@@ -1,0 +1,150 @@
+package ui
+
+import (
+	"regexp"
+	"strings"
+
+	"fyne.io/fyne/v2"
+
+	"localpc/app/ui/kit"
+	"localpc/consent"
+)
+
+const (
+	// mostSteps are drawn at once; more have to be opened.
+	mostSteps = 8
+	// mostFlows are drawn as sentences; what is beyond goes into a box that
+	// scrolls, which draws only what is in sight.
+	mostFlows = 60
+)
+
+// steps say what happens, one numbered sentence a part. There may be more than
+// a card has room for: then the rest has to be opened before it allows.
+func (b *actionBody) steps(w float32) fyne.CanvasObject {
+	b.stepsBox = kit.Column(6)
+	b.drawSteps(w)
+	return b.stepsBox
+}
+
+const readSteps = "steps"
+
+func (b *actionBody) drawSteps(w float32) {
+	r := b.o.card.Request
+	lines := r.Steps
+	if len(lines) == 0 {
+		b.stepsBox.Objects = effectLines(w, r)
+		return
+	}
+	cut := len(lines) > mostSteps+1 && !b.o.read.seen[readSteps]
+	var out []fyne.CanvasObject
+	n := min(len(lines), mostFlows)
+	if cut {
+		n = mostSteps
+	}
+	for i, l := range lines[:n] {
+		if len(lines) == 1 {
+			out = append(out, kit.NewFlow(w, kit.Body, counted(capital(l))...))
+			break
+		}
+		out = append(out, kit.Numbered(i+1, kit.NewFlow(w-kit.Indent, kit.Body, counted(capital(l))...)))
+	}
+	switch {
+	case cut:
+		open := func() {
+			b.o.read.seen[readSteps] = true
+			b.drawSteps(w)
+			b.stepsBox.Refresh()
+			b.o.refit()
+			b.o.after(0, b.o.look)
+			b.o.changed()
+		}
+		more := kit.NewButton("and "+itoa(len(lines)-n)+" more steps", kit.Link, open).WithKeys(b.o.keys)
+		row := kit.Row(0, more, kit.Space())
+		out = append(out, kit.Pad(0, 0, 0, kit.Indent, row))
+		b.o.more(readSteps, row, open)
+	case n < len(lines):
+		rest := make([]string, 0, len(lines)-n)
+		for i, l := range lines[n:] {
+			rest = append(rest, itoa(n+i+1)+"  "+l)
+		}
+		box := kit.NewExactList(w, 2*mostExact, b.o.keys, rest)
+		b.o.scrolls("more steps", box)
+		out = append(out, box)
+	}
+	// What the steps do not say of the whole is said behind them.
+	for _, e := range r.Effects {
+		switch e.Kind {
+		case consent.EffectRun, consent.EffectRead, consent.EffectCreate, consent.EffectOwn:
+			continue
+		}
+		if !told(e.Text, lines) {
+			out = append(out, kit.NewFlow(w, kit.Body, counted("In all: "+e.Text)...))
+		}
+	}
+	b.stepsBox.Objects = out
+}
+
+// effectLines are the effects in words, numbered where there are several. That
+// a command runs, or that folders are named, is what the sentence says; alone
+// it is not said again.
+func effectLines(w float32, r consent.Request) []fyne.CanvasObject {
+	effects := r.Effects
+	if len(effects) == 1 && (effects[0].Kind == consent.EffectRun || r.Capability == consent.CapabilityFolders) {
+		return nil
+	}
+	var out []fyne.CanvasObject
+	for i, e := range effects {
+		if len(effects) == 1 {
+			return []fyne.CanvasObject{kit.NewFlow(w, kit.Body, counted(capital(e.Text))...)}
+		}
+		out = append(out, kit.Numbered(i+1, kit.NewFlow(w-kit.Indent, kit.Body, counted(capital(e.Text))...)))
+	}
+	return out
+}
+
+// told says that one of the steps has every word of an effect already.
+func told(effect string, steps []string) bool {
+	for _, s := range steps {
+		has := map[string]bool{}
+		for _, word := range wordsOf(s) {
+			has[word] = true
+		}
+		all := true
+		for _, word := range wordsOf(effect) {
+			all = all && has[word]
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+func wordsOf(s string) []string {
+	var out []string
+	for _, w := range strings.Fields(strings.ToLower(s)) {
+		w = strings.Trim(w, ".,;:()“”\"")
+		if w != "" && w != "cannot" && w != "can't" {
+			out = append(out, w)
+		} else if w != "" {
+			out = append(out, "cannot")
+		}
+	}
+	return out
+}
+
+// amounts are what is set bold in a step: how many, how much, and whether it
+// can be undone.
+var amounts = regexp.MustCompile(`\b\d[\d.,]*\+? (?:files?|folders?|names?|entries|items?|links?|commits?|lines?|bytes?|times?|B|KB|MB|GB|TB)\b|\b[Cc](?:an't|annot|an) be undone\b`)
+
+// counted is a sentence from elsewhere with its amounts bold.
+func counted(s string) []kit.Span {
+	var out []kit.Span
+	at := 0
+	for _, m := range amounts.FindAllStringIndex(s, -1) {
+		out = append(out, kit.Remote(s[at:m[0]], kit.Plain("", kit.Ink))...)
+		out = append(out, kit.Remote(s[m[0]:m[1]], kit.Bold("", kit.Ink))...)
+		at = m[1]
+	}
+	return append(out, kit.Remote(s[at:], kit.Plain("", kit.Ink))...)
+}
