@@ -7,8 +7,8 @@ import (
 	"localpc/consent"
 )
 
-// Session is what an executor knows of the session it works for. Fields do
-// not change once it is open.
+// Session is what an executor knows of the session it works for. Each request
+// has one of its own, whose fields do not change; Made is one for all of them.
 type Session struct {
 	ID     string
 	Folder string // canonical absolute path of the session's folder
@@ -17,9 +17,10 @@ type Session struct {
 	FolderID FileID
 	Tmp      string // the session's own /tmp, 0700
 	Cache    string // the session's own caches, outside the folder
-	Mode     consent.Mode
-	Env      map[string]string // for every process
-	Made     *Made
+	// Mode is as it was when the request began; trust is consent.ModeWork here.
+	Mode consent.Mode
+	Env  map[string]string // for every process
+	Made *Made
 }
 
 // FileID tells one file from another while both exist. Inode numbers are used

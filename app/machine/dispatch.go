@@ -133,7 +133,8 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		if t.executor != capabilities.Capability(m.sessions) && m.flights.in(s.ID) >= maxOfSession {
 			return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d requests under way; try again in a moment.", maxOfSession)
 		}
-		t.session, t.call.Session, t.who = s, s.Session, s.who
+		t.session = s
+		t.call.Session, t.who = s.now()
 	}
 	if err := m.rates.begins(t); err != nil {
 		return nil, err
@@ -164,6 +165,9 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 // system call hang all the same (a network folder whose server has gone), the
 // request is given up, and can be stopped.
 func (t *task) describe() (capabilities.Description, error) {
+	if t.session != nil {
+		t.call.Session, t.who = t.session.now() // its mode may have changed since it came
+	}
 	ctx, cancel := context.WithTimeout(t.ctx, describeWithin)
 	defer cancel()
 	type found struct {
@@ -217,7 +221,7 @@ func (t *task) request(d capabilities.Description) consent.Request {
 			r.RepeatKey = "open"
 		}
 	}
-	return r
+	return t.m.switches().Offer(r)
 }
 
 // effectKinds names the kinds of effects, each once; a kind that touches only

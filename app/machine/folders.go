@@ -214,7 +214,7 @@ func (ss *sessions) suggestions(r consent.Request) []string {
 // never be asked.
 func (ss *sessions) usable(remembered []consent.Stored) []consent.Stored {
 	return slices.DeleteFunc(slices.Clone(remembered), func(g consent.Stored) bool {
-		if g.Rule.Capability != consent.CapabilitySession {
+		if g.Rule.Capability != consent.CapabilitySession || g.Deny {
 			return false
 		}
 		real, err := ss.lendable(g.Rule.Folder)

@@ -155,6 +155,8 @@ func byWords(by string) string {
 		return "session card"
 	case "policy":
 		return "--policy"
+	case "settings":
+		return "Settings"
 	case "allow-next":
 		return "allowed next time"
 	case byPause:

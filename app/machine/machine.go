@@ -159,6 +159,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	}
 	m.background(m.pub.run)
 	m.background(m.verify)
+	m.background(m.expire)
 	m.link.ops.Lock()
 	if m.link.state().id == "" { // else it was paired meanwhile, and has begun
 		m.link.begin(m.o.Settings.Get().Hub)
@@ -230,6 +231,24 @@ func (m *Machine) clear(ctx context.Context) error {
 		m.log.Warn("Old outputs could not be removed", "err", err)
 	}
 	return nil
+}
+
+// expire drops grants that have ended or were not used for long, at the start
+// and then each day. They hold no more in between either.
+func (m *Machine) expire(ctx context.Context) {
+	for {
+		if n, err := m.o.Store.Expire(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			m.log.Error("Old permissions could not be removed", "err", err)
+		} else if n > 0 {
+			m.log.Info("Old permissions were removed", "count", n)
+			m.changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(24 * time.Hour):
+		}
+	}
 }
 
 // verify walks the record once, beside everything else.

@@ -32,13 +32,16 @@ type session struct {
 	who    asker
 	opened time.Time
 
-	mu    sync.Mutex
-	until time.Time   // guarded by mu
-	timer *time.Timer // guarded by mu
-	gone  bool        // guarded by mu: no request enters any more
-	in    int         // guarded by mu: requests inside
-	empty chan struct{}
-	over  chan struct{} // closed when it has ended
+	mu      sync.Mutex
+	mode    consent.Mode // guarded by mu; modeAt says what holds
+	trusted time.Time    // guarded by mu: when consent.ModeTrusted was given
+	over15  *time.Timer  // guarded by mu: tells that it is over
+	until   time.Time    // guarded by mu
+	timer   *time.Timer  // guarded by mu
+	gone    bool         // guarded by mu: no request enters any more
+	in      int          // guarded by mu: requests inside
+	empty   chan struct{}
+	over    chan struct{} // closed when it has ended
 }
 
 // enter counts a request in; false when the session is ending.
@@ -242,18 +245,19 @@ func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, fingerprint s
 	now := time.Now()
 	s := &session{
 		Session: &capabilities.Session{ID: p.SessionID, Folder: folder, FolderID: id, Tmp: filepath.Join(own, "tmp"), Cache: filepath.Join(own, "cache"),
-			Mode: choice.Mode, Env: p.Env, Made: capabilities.NewMade(0)},
-		who: asker{hub: hub, hubName: hubName, session: p.SessionID, mode: choice.Mode, folder: folder,
+			Env: p.Env, Made: capabilities.NewMade(0)},
+		who: asker{hub: hub, hubName: hubName, session: p.SessionID, folder: folder,
 			principal: consent.Principal{ID: p.PrincipalID, Name: p.PrincipalName}, claims: consent.Claims{Agent: p.Agent, Title: p.Title}},
 		opened: now, empty: make(chan struct{}), over: make(chan struct{}),
 	}
+	ss.put(s, choice.Mode)
 	if err := ss.add(ctx, s); err != nil {
 		return capabilities.Result{}, err
 	}
 	ttl := ttlOf(p.TTLSeconds)
 	ss.setTTL(s, ttl)
 	return capabilities.Result{Type: wire.TypeSessionOpened, Outcome: policy.ModeWords(choice.Mode) + " · " + folder,
-		Payload: &wire.SessionOpened{Folder: folder, Mode: string(choice.Mode), TTLSeconds: int(ttl.Seconds())}}, nil
+		Payload: &wire.SessionOpened{Folder: folder, Mode: string(settled(choice.Mode)), TTLSeconds: int(ttl.Seconds())}}, nil
 }
 
 // add keeps a new session. Whoever ends all sessions has cancelled their
@@ -315,6 +319,9 @@ func (ss *sessions) end(ctx context.Context, id, reason, except string) error {
 	}
 	if s.timer != nil {
 		s.timer.Stop()
+	}
+	if s.over15 != nil {
+		s.over15.Stop()
 	}
 	s.mu.Unlock()
 

@@ -14,7 +14,8 @@ import (
 // byPause is the Decision.By of a request refused since the person paused.
 const byPause = "pause"
 
-// pausable is the policy, and before it: pause.
+// pausable is the policy with what Settings has switched off now, and before
+// it: pause.
 type pausable struct {
 	m *Machine
 	policy.Policy
@@ -24,12 +25,22 @@ func (p pausable) Decide(r consent.Request, remembered []consent.Stored, now tim
 	if opens(r) {
 		remembered = p.m.sessions.usable(remembered)
 	}
-	v := p.Policy.Decide(r, remembered, now)
+	pol := p.Policy
+	pol.Switches = p.m.switches()
+	v := pol.Decide(r, remembered, now)
 	// What only ends something goes on in a pause; new folder bindings do not.
 	if begins := r.Capability == capFolders && r.Action != "detach"; p.m.isPaused() && (v.By != "session" || begins) {
 		return consent.Verdict{Outcome: consent.Denied, By: byPause, Reason: "The person paused this computer; nothing new is run until they resume."}
 	}
 	return v
+}
+
+// switches are what may be asked for at this moment. They are held against a
+// request twice: before it is asked, so that its card offers nothing that is
+// off, and in the policy.
+func (m *Machine) switches() policy.Switches {
+	c := m.o.Settings.Get().Capabilities
+	return policy.Switches{Files: c.Files, Shell: c.Shell, Network: c.Network}
 }
 
 func (m *Machine) isPaused() bool {
