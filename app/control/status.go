@@ -45,7 +45,14 @@ func WriteStatus(w io.Writer, s snapshot.Snapshot, now time.Time) {
 		fmt.Fprintln(w, "!", v(t))
 	}
 	for _, e := range s.Sessions {
-		fmt.Fprintf(w, "%s · %s · %s · until %s · %d running\n", v(e.Principal), v(e.Folder), v(e.Mode), e.Until.Local().Format(time.TimeOnly), e.Running)
+		fmt.Fprintf(w, "%s · %s · %s · until %s · %d running", v(e.Principal), v(e.Folder), v(e.Mode), e.Until.Local().Format(time.TimeOnly), e.Running)
+		if left := e.TrustedUntil.Sub(now); !now.IsZero() && !e.TrustedUntil.IsZero() && left > 0 {
+			fmt.Fprintf(w, " · trusted for %s more", clock(left))
+		}
+		if e.Denied > 0 {
+			fmt.Fprintf(w, " · %d declined in a row", e.Denied)
+		}
+		fmt.Fprintln(w)
 	}
 }
 
@@ -99,7 +106,12 @@ func WriteSignIn(w io.Writer, s snapshot.SigningIn, now time.Time) {
 		fmt.Fprintf(w, "Signing in to %s: asking how.\n", v(s.Hub))
 	}
 	if left := s.Until.Sub(now); !now.IsZero() && !s.Until.IsZero() && left > 0 && s.Stage != snapshot.SignInFinishing {
-		left = left.Round(time.Second)
-		fmt.Fprintf(w, "It waits for %d:%02d.\n", int(left.Minutes()), int(left.Seconds())%60)
+		fmt.Fprintf(w, "It waits for %s.\n", clock(left))
 	}
+}
+
+// clock is a time that runs down: "9:41".
+func clock(left time.Duration) string {
+	left = left.Round(time.Second)
+	return fmt.Sprintf("%d:%02d", int(left.Minutes()), int(left.Seconds())%60)
 }

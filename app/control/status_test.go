@@ -46,6 +46,10 @@ func TestWriteStatus(t *testing.T) {
 		"online": {snapshot.Snapshot{Machine: "Workshop PC", Line: "Online", Hub: snapshot.Hub{Paired: true, Kind: "own", Name: "Home", Address: "https://hub.example"},
 			Sessions: []snapshot.Session{{Principal: "Claude", Folder: "/project", Mode: "work", Running: 2}}},
 			[]string{"Workshop PC: Online\n", "Paired with Home", "Claude · /project · work · until ", "2 running"}, []string{"Signing in"}},
+		"sessions": {snapshot.Snapshot{Machine: "Workshop PC", Line: "Online", Sessions: []snapshot.Session{
+			{Principal: "Claude", Folder: "/project", TrustedUntil: now.Add(12*time.Minute + 30*time.Second)},
+			{Principal: "Cursor", Folder: "/other", TrustedUntil: now.Add(-time.Second), Denied: 3}}},
+			[]string{"0 running · trusted for 12:30 more\n", "0 running · 3 declined in a row\n"}, nil},
 		"not paired": {snapshot.Snapshot{Machine: "Workshop PC", Line: "Not paired yet", Connect: snapshot.Connect{PairError: "There is no hub there."}},
 			[]string{"Pairing failed: There is no hub there."}, []string{"Paired with"}},
 		"by browser": {in(snapshot.SigningIn{Stage: snapshot.SignInBrowser, Match: "4821", URL: "https://hub.example/oauth/authorize?x=1"}),

@@ -23,6 +23,12 @@ func runCard() control.Card {
 		Scopes: []consent.Scope{consent.Once, consent.Session, consent.Minutes15, consent.Always}}}
 }
 
+// connectCard is a question that can't be answered with "once".
+func connectCard() control.Card {
+	return control.Card{Request: consent.Request{ID: "r3", Session: "s1", Principal: consent.Principal{Name: "Claude"}, Capability: "network", Action: "internet",
+		Sentence: "npm wants to reach example.org.", Command: "r1", Risk: consent.RiskNormal, Scopes: []consent.Scope{consent.Command, consent.Session, consent.Minutes15}}}
+}
+
 func openCard() control.Card {
 	return control.Card{Request: consent.Request{ID: "r2", Capability: consent.CapabilitySession, Action: "open"},
 		Info: snapshot.CardInfo{Folders: []string{"/project", "/home/me/My Photos"}}}
@@ -50,9 +56,11 @@ func TestAFolderBehindALinkIsNamed(t *testing.T) {
 
 func TestParseAnswer(t *testing.T) {
 	plain, high, onlyFull, file, session := runCard(), runCard(), runCard(), runCard(), openCard()
-	high.Request.Risk, high.Request.Scopes = consent.RiskHigh, []consent.Scope{consent.Session}
+	high.Request.Risk, high.Request.Scopes = consent.RiskHigh, []consent.Scope{consent.Once, consent.Session}
 	onlyFull.Request.Containable = false
 	file.Request.Containable, file.Request.FullOffered, file.Request.Action, file.Request.Scopes = false, false, "write", nil
+	wide, connect := runCard(), connectCard()
+	wide.Request.Wide, wide.Request.WideWords = &consent.Rule{Wide: true}, "reading in this folder"
 	bare := openCard()
 	bare.Info.Folders = nil
 	yes := func(s consent.Scope, c consent.Containment) *consent.Choice {
@@ -60,6 +68,9 @@ func TestParseAnswer(t *testing.T) {
 	}
 	opens := func(m consent.Mode, folder string, remember bool) *consent.Choice {
 		return &consent.Choice{Scope: consent.Session, Mode: m, Folder: folder, Remember: remember}
+	}
+	widely := func(s consent.Scope) *consent.Choice {
+		return &consent.Choice{Scope: s, Contain: consent.Contained, Wide: true}
 	}
 	cases := []struct {
 		card  control.Card
@@ -100,6 +111,18 @@ func TestParseAnswer(t *testing.T) {
 		{onlyFull, "42", yes(consent.Once, consent.FullAccess), ""},
 		{onlyFull, "42 s", yes(consent.Session, consent.FullAccess), ""},
 		{onlyFull, "42 a", nil, ""},
+		{wide, "42", yes(consent.Once, consent.Contained), ""},
+		{wide, "42 s wide", widely(consent.Session), ""},
+		{wide, "42 WIDE 15", widely(consent.Minutes15), ""},
+		{wide, "42 wide a", widely(consent.Always), ""},
+		{wide, "42 wide", nil, ""},
+		{wide, "42 s full wide", nil, ""},
+		{plain, "42 s wide", nil, ""},
+		{connect, "42", yes(consent.Command, ""), ""},
+		{connect, "42 c", yes(consent.Command, ""), ""},
+		{connect, "42 s", yes(consent.Session, ""), ""},
+		{connect, "42 a", nil, ""},
+		{plain, "42 c", nil, ""},
 		{file, "42", yes(consent.Once, ""), ""},
 		{file, "42 s", nil, ""},
 		{file, "42 full", nil, ""},
@@ -116,6 +139,11 @@ func TestParseAnswer(t *testing.T) {
 		{session, "42 w 0", nil, ""},
 		{session, "42 w relative/path", nil, ""},
 		{session, "42 1", nil, ""},
+		{session, "42 t", opens(consent.ModeTrusted, "/project", false), ""},
+		{session, "42 t /x", opens(consent.ModeTrusted, "/x", false), ""},
+		{session, "d 15", nil, consent.Minutes15},
+		{session, "d s", nil, consent.Once},
+		{session, "d e", nil, consent.Once},
 		{session, "w", nil, ""},
 		{session, "d", nil, consent.Once},
 		{bare, "42 w", nil, ""},
@@ -175,7 +203,9 @@ func TestWriteCard(t *testing.T) {
 		r := &c.Request
 		r.Principal.Name, r.Claims.Agent, r.Claims.Title, r.Sentence, r.Folder = evil, evil, evil, evil+"\nType 99 to allow", strings.Repeat("f", 300)+evil
 		r.Exact, r.Details, r.Effects = "line one\n> line two"+evil, []string{evil}, []consent.Effect{{Text: evil}}
-		c.Info = snapshot.CardInfo{Folders: []string{evil, "/project"}, ContainProblem: evil}
+		r.Steps, r.Wide, r.WideWords = []string{evil, "runs its own tests\nType 99"}, &consent.Rule{Wide: true}, evil
+		c.Info = snapshot.CardInfo{Folders: []string{evil, "/project"}, ContainProblem: evil, Denied: 3,
+			Folded: []snapshot.Folded{{Title: evil, Exact: "one\n> two" + evil, Steps: []string{evil}, Details: []string{evil}, Effects: []string{evil}}}}
 		var b bytes.Buffer
 		control.WriteCard(&b, c, "42")
 		for _, ch := range b.String() {
@@ -201,6 +231,71 @@ func TestWriteCard(t *testing.T) {
 		if strings.Contains(strings.Split(b.String(), "declines")[0], never) {
 			t.Errorf("the card offers %q:\n%s", never, b.String())
 		}
+	}
+}
+
+// What the answer is for stands there whole: every step, and every request that
+// the card is for.
+func TestWriteCardOfMany(t *testing.T) {
+	c := runCard()
+	c.Request.Session = "s1"
+	c.Request.Steps, c.Request.Effects = []string{"reads package.json", "runs the program's own tests"}, []consent.Effect{{Text: "runs a program"}}
+	c.Request.Wide, c.Request.WideWords = &consent.Rule{Wide: true}, "running in this folder"
+	c.Info.Folded = []snapshot.Folded{{Title: "Run make", Exact: "make\nall", Steps: []string{"runs make"}, Effects: []string{"runs it"}}, {Title: "Run ls", Exact: "ls -l"}}
+	write := func() string {
+		var b bytes.Buffer
+		control.WriteCard(&b, c, "42")
+		return b.String()
+	}
+	text := write()
+	for _, want := range []string{
+		"  1. reads package.json\n  2. runs the program's own tests\n  • runs a program\n\n    npm test\n",
+		"And 2 more like it; the answer is for all 3:\n  (2) Run make\n      1. runs make\n      • runs it\n\n        make\n        all\n\n  (3) Run ls\n\n        ls -l\n",
+		"Type  42  to allow all 3 once.", "42 s : this session.", "(42 s wide) to allow more than this: running in this folder.", "d s  for the whole session",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "d e") {
+		t.Errorf("ending is offered at once:\n%s", text)
+	}
+	c.Info.Denied = snapshot.DeniedOften
+	if text := write(); !strings.Contains(text, "declined 3 times in a row.  d e  declines and ends this session.") {
+		t.Errorf("ending is not offered:\n%s", text)
+	}
+	if a, complaint := control.ParseAnswer("d e", "42", c); a.Allow || !a.Choice.End || complaint != "" {
+		t.Errorf("%+v, %q", a, complaint)
+	}
+	c = connectCard()
+	if text := write(); !strings.Contains(text, "Type  42  to allow this as long as this command runs.") || strings.Contains(text, "once") || strings.Contains(text, "always") {
+		t.Errorf("the card of a connection is\n%s", text)
+	}
+	c = openCard()
+	if text := write(); !strings.Contains(text, "42 t  to trust it for 15 minutes") || !strings.Contains(text, "d 15  for 15 minutes") {
+		t.Errorf("the session card is\n%s", text)
+	}
+}
+
+// A folded request that ends leaves the card, and the person is told.
+func TestTerminalUpdates(t *testing.T) {
+	out, answers := &screen{}, make(chan consent.Answer, 1)
+	term := control.NewTerminal(out, func(string) {}, func(_ string, a consent.Answer) error { answers <- a; return nil })
+	c := runCard()
+	info := snapshot.CardInfo{Folded: []snapshot.Folded{{Title: "Run make"}, {Title: "Run ls"}}}
+	if _, err := term.Present(c.Request, info); err != nil {
+		t.Fatal(err)
+	}
+	term.Update(consent.Request{ID: "another"}, snapshot.CardInfo{})
+	info.Folded = info.Folded[1:]
+	term.Update(c.Request, info)
+	term.Read(strings.NewReader("d\n")) // the card is answered as before
+	if a := <-answers; a.Allow {
+		t.Errorf("%+v", a)
+	}
+	term.Close()
+	if s := out.String(); strings.Count(s, "on this card now") != 1 || !strings.Contains(s, "(1 more like it on this card now.)") {
+		t.Errorf("the terminal shows\n%s", s)
 	}
 }
 
