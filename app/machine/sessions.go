@@ -250,10 +250,10 @@ func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, fingerprint s
 			principal: consent.Principal{ID: p.PrincipalID, Name: p.PrincipalName}, claims: consent.Claims{Agent: p.Agent, Title: p.Title}},
 		opened: now, empty: make(chan struct{}), over: make(chan struct{}),
 	}
-	ss.put(s, choice.Mode)
 	if err := ss.add(ctx, s); err != nil {
 		return capabilities.Result{}, err
 	}
+	ss.put(s, choice.Mode)
 	ttl := ttlOf(p.TTLSeconds)
 	ss.setTTL(s, ttl)
 	return capabilities.Result{Type: wire.TypeSessionOpened, Outcome: policy.ModeWords(choice.Mode) + " · " + folder,

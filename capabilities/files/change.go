@@ -165,13 +165,16 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 			return capabilities.Description{}, fileError(err, o.p.Path)
 		}
 		t := o.j.count(ctx, p, nil)
-		risk := consent.RiskHigh
+		risk := consent.RiskNormal
 		if t.own {
 			risk = consent.RiskLow
 		} else {
 			o.names = t.startup
 			if name := o.j.startupName(p); name != "" && len(o.names) == 0 {
 				o.names = []string{name}
+			}
+			if t.more || len(o.names) > 0 {
+				risk = consent.RiskHigh
 			}
 		}
 		if p.isDir() || t.bytes > 0 {

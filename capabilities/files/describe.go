@@ -51,21 +51,44 @@ func looksOnly(action, title, sentence, text string, p place) capabilities.Descr
 		Action: action, Title: title, Sentence: sentence, Exact: text, Risk: consent.RiskLow,
 		Rule:   capabilities.RuleParts{Exact: p.key()},
 		Scopes: []consent.Scope{consent.Session, consent.Minutes15, consent.Always},
+		Wide:   &capabilities.Wide{Effects: []consent.EffectKind{consent.EffectRead}, Words: "reading in this folder"},
 	}
 }
 
-// changes describes a request that changes something. "always" is not offered
-// for high risk.
+// changes describes a request that changes something. At high risk neither
+// "always" is offered nor a broader rule; and what deletes is never allowed
+// always, as long as it can't be undone.
 func changes(action, title, sentence, text, rule string, risk consent.Risk) capabilities.Description {
 	d := capabilities.Description{
 		Action: action, Title: title, Sentence: sentence, Exact: text, Risk: risk,
 		Rule:   capabilities.RuleParts{Exact: rule},
 		Scopes: []consent.Scope{consent.Session, consent.Minutes15},
 	}
-	if risk < consent.RiskHigh {
+	if risk >= consent.RiskHigh {
+		return d
+	}
+	if action != "delete" {
 		d.Scopes = append(d.Scopes, consent.Always)
 	}
+	d.Wide = direction(action)
 	return d
+}
+
+// direction is the broader rule beside one for a single name. It goes no
+// further than what was asked for, and never to names that other programs run.
+func direction(action string) *capabilities.Wide {
+	w := &capabilities.Wide{Effects: []consent.EffectKind{consent.EffectRead, consent.EffectCreate, consent.EffectOverwrite}}
+	switch action {
+	case "delete":
+		w.Effects = append(w.Effects, consent.EffectMove, consent.EffectDelete)
+		w.Words = "reading, making, changing, moving and deleting files in this folder"
+	case "move":
+		w.Effects = append(w.Effects, consent.EffectMove)
+		w.Words = "reading, making, changing and moving files in this folder, not deleting them"
+	default:
+		w.Words = "reading, making and changing files in this folder, not moving or deleting them"
+	}
+	return w
 }
 
 // runsElsewhere is the effect of changing names that other programs run.

@@ -54,32 +54,32 @@ func TestWhatIsAsked(t *testing.T) {
 	must(t, err)
 	r.put("/tmp/by-a-command.txt", "x")
 	for _, c := range []struct {
-		name            string
-		call            capabilities.Call
-		look, work, ask string
+		name                     string
+		call                     capabilities.Call
+		look, work, ask, trusted string
 	}{
-		{"read", r.readCall("theirs.txt"), "allow", "allow", "ask"},
-		{"stat", r.pathCall(wire.TypeFileStat, "theirs.txt"), "allow", "allow", "ask"},
-		{"list", r.listCall("", 3), "allow", "allow", "ask"},
-		{"create", r.writeCall("new/x.txt", "x"), "deny", "allow", "ask"},
-		{"make a folder", r.pathCall(wire.TypeFileMkdir, "folder/of/ours"), "deny", "allow", "ask"},
-		{"overwrite theirs", r.writeCall("theirs.txt", "y"), "deny", "ask", "ask"},
-		{"overwrite mine", r.writeCall("mine.txt", "y"), "deny", "allow", "ask"},
-		{"delete theirs", r.pathCall(wire.TypeFileDelete, "theirs.txt"), "deny", "ask", "ask"},
-		{"delete mine", r.pathCall(wire.TypeFileDelete, "mine.txt"), "deny", "allow", "ask"},
-		{"delete my folder", r.pathCall(wire.TypeFileDelete, "mine"), "deny", "allow", "ask"},
-		{"delete my folder with theirs in it", r.pathCall(wire.TypeFileDelete, "mixed"), "deny", "ask", "ask"},
-		{"delete nothing", r.pathCall(wire.TypeFileDelete, "nothing"), "allow", "allow", "ask"},
-		{"move theirs", r.moveCall("theirs.txt", "elsewhere.txt"), "deny", "ask", "ask"},
-		{"move mine", r.moveCall("mine.txt", "elsewhere.txt"), "deny", "allow", "ask"},
-		{"move mine onto theirs", r.moveCall("mine.txt", "theirs.txt"), "deny", "ask", "ask"},
-		{"change a hook", r.writeCall(".git/hooks/pre-commit", "y"), "deny", "ask", "ask"},
-		{"make a start-up file", r.writeCall("sub/.envrc", "y"), "deny", "ask", "ask"},
-		{"make a file in /tmp", r.writeCall("/tmp/u.txt", "y"), "deny", "allow", "ask"},
-		{"change a command's file in /tmp", r.writeCall("/tmp/by-a-command.txt", "y"), "deny", "allow", "ask"},
-		{"a start-up name in /tmp", r.writeCall("/tmp/.bashrc", "y"), "deny", "allow", "ask"},
+		{"read", r.readCall("theirs.txt"), "allow", "allow", "ask", "allow"},
+		{"stat", r.pathCall(wire.TypeFileStat, "theirs.txt"), "allow", "allow", "ask", "allow"},
+		{"list", r.listCall("", 3), "allow", "allow", "ask", "allow"},
+		{"create", r.writeCall("new/x.txt", "x"), "deny", "allow", "ask", "allow"},
+		{"make a folder", r.pathCall(wire.TypeFileMkdir, "folder/of/ours"), "deny", "allow", "ask", "allow"},
+		{"overwrite theirs", r.writeCall("theirs.txt", "y"), "deny", "ask", "ask", "allow"},
+		{"overwrite mine", r.writeCall("mine.txt", "y"), "deny", "allow", "ask", "allow"},
+		{"delete theirs", r.pathCall(wire.TypeFileDelete, "theirs.txt"), "deny", "ask", "ask", "allow"},
+		{"delete mine", r.pathCall(wire.TypeFileDelete, "mine.txt"), "deny", "allow", "ask", "allow"},
+		{"delete my folder", r.pathCall(wire.TypeFileDelete, "mine"), "deny", "allow", "ask", "allow"},
+		{"delete my folder with theirs in it", r.pathCall(wire.TypeFileDelete, "mixed"), "deny", "ask", "ask", "allow"},
+		{"delete nothing", r.pathCall(wire.TypeFileDelete, "nothing"), "allow", "allow", "ask", "allow"},
+		{"move theirs", r.moveCall("theirs.txt", "elsewhere.txt"), "deny", "ask", "ask", "allow"},
+		{"move mine", r.moveCall("mine.txt", "elsewhere.txt"), "deny", "allow", "ask", "allow"},
+		{"move mine onto theirs", r.moveCall("mine.txt", "theirs.txt"), "deny", "ask", "ask", "allow"},
+		{"change a hook", r.writeCall(".git/hooks/pre-commit", "y"), "deny", "ask", "ask", "ask"},
+		{"make a start-up file", r.writeCall("sub/.envrc", "y"), "deny", "ask", "ask", "ask"},
+		{"make a file in /tmp", r.writeCall("/tmp/u.txt", "y"), "deny", "allow", "ask", "allow"},
+		{"change a command's file in /tmp", r.writeCall("/tmp/by-a-command.txt", "y"), "deny", "allow", "ask", "allow"},
+		{"a start-up name in /tmp", r.writeCall("/tmp/.bashrc", "y"), "deny", "allow", "ask", "allow"},
 	} {
-		for m, want := range map[consent.Mode]string{consent.ModeLook: c.look, consent.ModeWork: c.work, consent.ModeAsk: c.ask} {
+		for m, want := range map[consent.Mode]string{consent.ModeLook: c.look, consent.ModeWork: c.work, consent.ModeAsk: c.ask, consent.ModeTrusted: c.trusted} {
 			if got, d := r.verdict(c.call, m); got != want {
 				t.Errorf("%s, mode %s: %s, want %s (%+v)", c.name, m, got, want, d.Effects)
 			}
@@ -168,7 +168,7 @@ func TestCards(t *testing.T) {
 		t.Errorf("%q, %+v", q.Exact, q.Rule)
 	}
 	q, _ = claude(r.pathCall(wire.TypeFileDelete, "old"))
-	if q.Sentence != "Claude wants to delete old (3 files in 2 folders, 3.0 KB)" || q.Effects[0].Count != 5 || q.Effects[0].Bytes != 3000 || q.Risk != consent.RiskHigh {
+	if q.Sentence != "Claude wants to delete old (3 files in 2 folders, 3.0 KB)" || q.Effects[0].Count != 5 || q.Effects[0].Bytes != 3000 || q.Risk != consent.RiskNormal {
 		t.Errorf("%q, %+v", q.Sentence, q.Effects)
 	}
 	for _, s := range q.Scopes {

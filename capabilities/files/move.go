@@ -58,7 +58,7 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 		own := o.j.own(dst, dst.node)
 		effects = append(effects, consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces " + named(dst) + "; cannot be undone", Count: 1, Bytes: max(dst.node.size, 0), Own: own})
 		if !own {
-			risk = consent.RiskHigh
+			risk = max(risk, consent.RiskNormal)
 		}
 	}
 	if len(o.names) > 0 {
