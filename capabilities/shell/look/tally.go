@@ -1,0 +1,250 @@
+package look
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"localpc/consent"
+)
+
+// verb is what happens to a name; several may be one kind of effect.
+type verb int
+
+// In the order of their gravity, the gravest first.
+const (
+	unknown verb = iota
+	root
+	settings
+	env
+	startup
+	deletes
+	replaces
+	edits
+	cuts
+	appends
+	moves
+	accesses
+	installs
+	connects
+	runs
+	creates
+	reads
+	verbs
+)
+
+var verbInfo = [verbs]struct {
+	kind  consent.EffectKind
+	third string // "deletes"
+	plain string // "delete"
+	after string // behind the count
+}{
+	unknown:  {consent.EffectUnknown, "", "", ""},
+	root:     {consent.EffectRoot, "asks for administrator rights", "get administrator rights", ""},
+	settings: {consent.EffectSettings, "changes settings", "change settings", ""},
+	env:      {consent.EffectEnv, "sets", "set", ", which changes what programs run"},
+	startup:  {consent.EffectStartup, "changes", "change", ", which other programs run"},
+	deletes:  {consent.EffectDelete, "deletes", "delete", "; cannot be undone"},
+	replaces: {consent.EffectOverwrite, "replaces", "replace", "; cannot be undone"},
+	edits:    {consent.EffectOverwrite, "changes", "change", "; cannot be undone"},
+	cuts:     {consent.EffectOverwrite, "cuts", "cut", "; cannot be undone"},
+	appends:  {consent.EffectOverwrite, "adds to", "add to", ""},
+	moves:    {consent.EffectMove, "moves", "move", "; they can be moved back"},
+	accesses: {consent.EffectAccess, "changes who may use", "change who may use", ""},
+	installs: {consent.EffectInstall, "installs", "install", ""},
+	connects: {consent.EffectConnect, "connects to", "connect to", ""},
+	runs:     {consent.EffectRun, "runs", "run", ""},
+	creates:  {consent.EffectCreate, "makes", "make", ""},
+	reads:    {consent.EffectRead, "reads", "read", ""},
+}
+
+func (v verb) name() string { return string(verbInfo[v].kind) + " " + verbInfo[v].third }
+
+// loses tells whether what is in a file is lost by v.
+func (v verb) loses() bool {
+	return v == deletes || v == replaces || v == edits || v == cuts
+}
+
+// high: never settled by how a session may work.
+func (v verb) high() bool { return v <= startup }
+
+// touches: v is about names in the folder, and is counted.
+func (v verb) touches() bool {
+	return v >= deletes && v <= accesses || v == creates
+}
+
+// tally is what was counted for one verb.
+type tally struct {
+	used        bool
+	files, dirs int // links and whatever is no folder count as files
+	bytes       int64
+	foreign     bool // not all of it is the session's own
+	may         bool // fewer may be chosen than were counted
+	more        bool // not counted to the end
+	ops         []spot
+	nops        int      // of the names that the command gives, or finds
+	where       string   // the folder that all of it is in, by key
+	notes       []string // words for what is not counted
+	outs        []string // outside, as the command sees it
+	to          string   // moves: where to
+	parting     bool     // moves: out of the folder
+	seen        map[string]bool
+}
+
+const maxNotes = 3 // names in a sentence
+
+func (y *tally) hit(s spot, own bool) {
+	k := s.disk()
+	if y.seen == nil {
+		y.seen = map[string]bool{}
+	}
+	if y.seen[k] {
+		return
+	}
+	y.seen[k] = true
+	y.foreign = y.foreign || !own
+	y.add(s, s.node.mode.IsDir())
+	if s.node.mode.IsRegular() {
+		y.bytes += s.node.size
+	}
+}
+
+func (y *tally) fresh(s spot) {
+	if y.seen == nil {
+		y.seen = map[string]bool{}
+	}
+	if k := s.key(); !y.seen[k] {
+		y.seen[k] = true
+		y.add(s, s.made == madeDir)
+	}
+}
+
+func (y *tally) add(s spot, dir bool) {
+	in := s.base.key(path.Dir(s.rel))
+	if s.rel == "." {
+		in = s.key()
+	}
+	if y.files+y.dirs == 0 {
+		y.where = in
+	}
+	y.where = common(y.where, in)
+	if dir {
+		y.dirs++
+	} else {
+		y.files++
+	}
+}
+
+func (y *tally) op(s spot) {
+	if slices.ContainsFunc(y.ops, func(o spot) bool { return o.key() == s.key() }) {
+		return
+	}
+	if s.isDir() {
+		// What was named in it before goes with it.
+		n := len(y.ops)
+		y.ops = slices.DeleteFunc(y.ops, func(o spot) bool { return strings.HasPrefix(o.key(), s.key()+"/") })
+		y.nops -= n - len(y.ops)
+	}
+	if y.nops++; len(y.ops) < maxNotes {
+		y.ops = append(y.ops, s)
+	}
+}
+
+func (y *tally) note(what string) {
+	if what != "" && !slices.Contains(y.notes, what) {
+		y.notes = append(y.notes, what)
+	}
+}
+
+func (y *tally) outside(seen string) {
+	y.foreign = true
+	if !slices.Contains(y.outs, seen) {
+		y.outs = append(y.outs, seen)
+	}
+}
+
+func (y *tally) startup(rel string) {
+	y.foreign = true
+	y.files++
+	y.note(words(rel))
+}
+
+// common is the folder that both are in.
+func common(a, b string) string {
+	for a != b {
+		if len(a) > len(b) {
+			a = parent(a)
+		} else {
+			b = parent(b)
+		}
+	}
+	return a
+}
+
+func parent(key string) string {
+	i := strings.LastIndexByte(key, '/')
+	if i < 0 {
+		return ""
+	}
+	return key[:i]
+}
+
+// tallies are those of a part, or of a line.
+type tallies [verbs]tally
+
+func (t *tallies) of(v verb) *tally {
+	t[v].used = true
+	return &t[v]
+}
+
+// effects are one a kind, with what a card's sentence says of the gravest.
+func (t *tallies) effects(cut bool) (out []consent.Effect, wants string, high bool) {
+	said := false
+	for v := range verbs {
+		y := &t[v]
+		if !y.used || v == startup && y.files == 0 {
+			continue
+		}
+		y.more = y.more || cut && v.touches()
+		high = high || v.high() || v == deletes && len(y.outs) > 0 || v == moves && len(y.outs) > 0
+		text := y.text(v)
+		e := consent.Effect{Kind: verbInfo[v].kind, Text: text, Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v)}
+		if v == creates || v == accesses {
+			e.Bytes = 0
+		}
+		if v == creates && e.Count == 0 && len(y.outs) == 0 && len(out) > 0 {
+			continue
+		}
+		if !said && (v.high() && v != unknown && v != env || v.touches() && v != creates && y.files+y.dirs+len(y.outs) > 0) {
+			wants, said = strings.TrimSpace(verbInfo[v].plain+" "+y.what(v, false)), true
+		}
+		if v == unknown {
+			said = true // nothing gentler stands for it
+		}
+		i := slices.IndexFunc(out, func(o consent.Effect) bool { return o.Kind == e.Kind })
+		if i < 0 {
+			out = append(out, e)
+			continue
+		}
+		o := &out[i]
+		o.Text, o.Count, o.Bytes, o.Own = joined(o.Text, e.Text), o.Count+e.Count, o.Bytes+e.Bytes, o.Own && e.Own
+	}
+	return out, wants, high
+}
+
+// own: all that it touches was made by the session, for sure.
+func (y *tally) own(v verb) bool {
+	return v.touches() && v != creates && !y.foreign && !y.more && !y.may && len(y.outs) == 0 && !y.parting
+}
+
+// joined puts two sentences of one kind together; what cannot be undone is
+// said once, at the end.
+func joined(a, b string) string {
+	const undone = "; cannot be undone"
+	a, one := strings.CutSuffix(a, undone)
+	b, two := strings.CutSuffix(b, undone)
+	if one || two {
+		return a + ", " + b + undone
+	}
+	return a + ", " + b
+}

@@ -1,0 +1,242 @@
+package look
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"localpc/consent"
+)
+
+// size is a number of bytes as people say it.
+func size(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1000:
+		return strconv.FormatInt(n, 10) + " bytes"
+	}
+	v := float64(n)
+	for _, unit := range []string{"KB", "MB", "GB"} {
+		v /= 1000
+		if v < 9.95 {
+			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
+		}
+		if v < 999.5 || unit == "GB" {
+			return strconv.FormatFloat(v, 'f', 0, 64) + " " + unit
+		}
+	}
+	return ""
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// maxShort is how long a path may be in a sentence, in letters.
+const maxShort = 60
+
+// shown is a path in a sentence: the end of it when it is long.
+func shown(p string) string {
+	p = consent.Visible(p, false)
+	if n := utf8.RuneCountInString(p); n > maxShort {
+		r := []rune(p)
+		return "…" + string(r[n-maxShort+1:])
+	}
+	return p
+}
+
+// words are a key in a sentence.
+func words(key string) string {
+	if key == "" || key == "." {
+		return "the folder"
+	}
+	return shown(key)
+}
+
+// text is the effect's sentence.
+func (y *tally) text(v verb) string {
+	i := verbInfo[v]
+	switch {
+	case v == unknown:
+		return list(y.notes, maxNotes)
+	case v == startup || v == env:
+		return i.third + " " + list(y.notes, maxNotes) + i.after
+	case v == settings || v == installs || v == connects || v == runs || v == reads || v == root:
+		return i.third + y.object(v)
+	}
+	s := i.third + " " + y.what(v, true)
+	switch {
+	case y.files+y.dirs+len(y.outs) == 0 || y.nothingLost(v):
+	case v == moves && y.parting:
+		s += "; what is in the session's own folder goes when the session ends"
+	case v == moves && y.files+y.dirs == 1:
+		s += "; it can be moved back"
+	case v == moves && len(y.outs) > 0:
+	default:
+		s += i.after
+	}
+	return s
+}
+
+// nothingLost: only folders and empty files, which are made again in no time.
+func (y *tally) nothingLost(v verb) bool {
+	return v == cuts && y.bytes == 0 && !y.more && len(y.outs) == 0
+}
+
+// object is what is not counted: " make and tsc".
+func (y *tally) object(v verb) string {
+	notes := y.notes
+	for _, o := range y.outs {
+		notes = append(notes, shown(o))
+	}
+	if len(notes) == 0 {
+		switch v {
+		case runs:
+			return " a program"
+		case reads:
+			return " files"
+		case connects:
+			return " another computer"
+		case installs:
+			return " programs"
+		}
+		return ""
+	}
+	if v == settings {
+		return ": " + list(notes, maxNotes)
+	}
+	return " " + list(notes, maxNotes)
+}
+
+// what is "214 files in Pictures, 1.3 GB", or without the bytes.
+func (y *tally) what(v verb, bytes bool) string {
+	switch v {
+	case startup, env:
+		return list(y.notes, maxNotes) + verbInfo[v].after
+	case root, settings, installs:
+		return strings.TrimPrefix(strings.TrimSpace(y.object(v)), ": ")
+	}
+	var s string
+	n := y.files + y.dirs
+	switch {
+	case n == 0 && len(y.outs) > 0:
+	case n == 0 && y.more:
+		s = "more files than could be counted"
+	case n == 0 && v == creates:
+		s = "nothing new"
+	case n == 0:
+		s = "nothing that is there now"
+	case y.nops == len(y.ops) && y.nops == n && !y.more && !y.may:
+		// Few enough to be named.
+		var names []string
+		for _, o := range y.ops {
+			name := words(o.key())
+			if o.isDir() {
+				name = "the folder " + name
+				if v == deletes {
+					name = "the empty folder " + words(o.key())
+				}
+			}
+			names = append(names, name)
+		}
+		s = list(names, maxNotes)
+		if bytes && v != creates && v != moves && v != accesses && y.files > 0 {
+			s += " (" + size(y.bytes) + ")"
+		}
+	case y.nops == 1 && y.ops[0].isDir():
+		s = words(y.ops[0].key()) + " with " + y.counted(y.dirs-1)
+		if bytes && y.bytes > 0 && v != creates && v != accesses {
+			s += ", " + size(y.bytes)
+		}
+	default:
+		s = y.counted(y.dirs)
+		if y.where != "" && y.where != "." {
+			s += " in " + words(y.where)
+		}
+		if bytes && y.bytes > 0 && v != creates && v != accesses {
+			s += ", " + size(y.bytes)
+		}
+	}
+	if y.to != "" && n > 0 && v == moves {
+		s += " to " + words(y.to)
+	}
+	if len(y.outs) > 0 {
+		var names []string
+		for _, o := range y.outs {
+			names = append(names, shown(o))
+		}
+		out := "files outside the folder: " + list(names, maxNotes)
+		if s != "" {
+			out = s + ", and " + out
+		}
+		s = out
+	}
+	return s
+}
+
+// counted is "214 files and 3 folders".
+func (y *tally) counted(dirs int) string {
+	var s string
+	switch {
+	case dirs > 0 && y.files == 0:
+		s = count(dirs, "folder", "folders")
+	case dirs > 0:
+		s = count(y.files, "file", "files") + " and " + count(dirs, "folder", "folders")
+	default:
+		s = count(y.files, "file", "files")
+	}
+	switch {
+	case y.more && y.may:
+		return "perhaps more than " + s
+	case y.more:
+		return "more than " + s
+	case y.may:
+		return "up to " + s
+	}
+	return s
+}
+
+// list is "a, b and 3 more".
+func list(names []string, most int) string {
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return names[0]
+	case n > most:
+		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(n-most) + " more"
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// step is a part's sentence with its counts.
+func (t *tallies) step(sentence string, cut bool) string {
+	for v := range verbs {
+		y := t[v]
+		if !y.used || !v.touches() || v == creates || v == accesses && y.files+y.dirs < 2 {
+			continue
+		}
+		y.more = y.more || cut
+		n := y.files + y.dirs
+		switch {
+		case len(y.outs) > 0:
+			return sentence + ", outside the folder"
+		case n == 0 && y.more:
+			return sentence + ": more files than could be counted"
+		case n == 0:
+			return sentence + ": nothing that is there now"
+		}
+		s := y.counted(y.dirs)
+		if y.bytes > 0 && v != moves && v != accesses {
+			s += ", " + size(y.bytes)
+		}
+		return fmt.Sprintf("%s: %s", sentence, s)
+	}
+	return sentence
+}
