@@ -51,10 +51,12 @@ type openCard struct {
 	read   reading
 	closes *kit.Flow
 	hint   *kit.Flow
-	yesRow *fyne.Container // the hint, or on, and allow
-	on     *kit.Button     // reads on
+	on     *kit.Button // reads on
 	allow  *kit.Allow
 	deny   *kit.Button
+	// footRow has the buttons that deny, and in yesRow the hint, or on, and
+	// allow.
+	footRow, yesRow *fyne.Container
 }
 
 // cardBody is what differs between kinds of cards.
@@ -243,6 +245,7 @@ func (o *openCard) changed() {
 	o.allow.SetText(o.body.allowWord())
 	o.allow.Arm(o.ready())
 	o.drawHint()
+	o.footRow.Refresh() // its words may need another width
 }
 
 // ready says that the person can allow now.

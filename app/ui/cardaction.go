@@ -130,7 +130,7 @@ func (b *actionBody) addPlace(col *fyne.Container, w float32) {
 	mono := kit.Span{Ink: kit.Ink, Bold: true, Mono: true}
 	col.Add(section(w, "Connects to exactly this"))
 	col.Add(kit.Panel(kit.Code, kit.Line, 12, kit.NewFlow(w-24, kit.Title, kit.Remote(r.Exact, mono)...)))
-	if steps := b.steps(w); len(b.stepsBox.Objects) > 0 {
+	if steps := b.steps(w); len(r.Steps) > 0 || len(r.Effects) > 1 {
 		col.Add(kit.Pad(12, 0, 0, 0, steps))
 	}
 	if words := placeNote(r.Action); words != "" {

@@ -35,7 +35,8 @@ func (o *openCard) foot() fyne.CanvasObject {
 		}).WithKeys(o.keys)
 		foot.Add(kit.Banner(kit.ToneWarn, kit.NewFlow(o.width-24-28-12-end.MinSize().Width, kit.Body, kit.Plain(words, kit.Ink)), end))
 	}
-	foot.Add(kit.Facing(no, o.yesRow))
+	o.footRow = kit.Facing(no, o.yesRow)
+	foot.Add(o.footRow)
 	return kit.Pad(8, cardPad, cardPad, cardPad, foot)
 }
 
@@ -85,7 +86,6 @@ func (o *openCard) drawHint() {
 	if o.hint.Visible() != read || o.on.Visible() == read {
 		show(o.hint, read)
 		show(o.on, !read)
-		o.yesRow.Refresh()
 		if c := o.of.win.Canvas(); read && c.Focused() == o.on {
 			c.Unfocus() // Enter once too often must not deny
 		}

@@ -98,3 +98,21 @@ func TestFlowClipsAndKeepsAll(t *testing.T) {
 		t.Errorf("%d letters are drawn of 300", len(drawn))
 	}
 }
+
+// Words of scripts that run the other way keep the spaces around them.
+func TestOneWay(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                      "",
+		"plain words, 3":        "plain words, 3",
+		"שלום לך wants to":      "שלום לך| wants to",
+		"delete in תמונות":      "delete in |תמונות",
+		"in תמונות.":            "in |תמונות|.",
+		"עוזר wants תמונות now": "עוזר| wants |תמונות| now",
+		"a é\u0301 b":           "a é\u0301 b",
+	} {
+		got := strings.Join(oneWay(in), "|")
+		if got != want {
+			t.Errorf("%q is cut into %q, want %q", in, got, want)
+		}
+	}
+}

@@ -77,6 +77,8 @@ func below(o fyne.CanvasObject) []fyne.CanvasObject {
 		return rows
 	case *Exact:
 		return []fyne.CanvasObject{v.rows}
+	case *Rows:
+		return []fyne.CanvasObject{v.scroll}
 	}
 	return nil
 }

@@ -313,14 +313,16 @@ func (f *Flow) place(lines [][]piece) {
 		x := float32(0)
 		var row []*canvas.Text
 		for _, p := range line {
-			t := canvas.NewText(p.text, Color(p.span.Ink))
-			t.TextSize, t.TextStyle = f.size, style(p.span)
-			m := t.MinSize()
-			t.Resize(m)
-			t.Move(fyne.NewPos(x, float32(i)*lh+mid(lh, m.Height)))
-			x += m.Width
-			row = append(row, t)
-			f.placed = append(f.placed, placed{t, p.span.Ink})
+			for _, part := range oneWay(p.text) {
+				t := canvas.NewText(part, Color(p.span.Ink))
+				t.TextSize, t.TextStyle = f.size, style(p.span)
+				m := t.MinSize()
+				t.Resize(m)
+				t.Move(fyne.NewPos(x, float32(i)*lh+mid(lh, m.Height)))
+				x += m.Width
+				row = append(row, t)
+				f.placed = append(f.placed, placed{t, p.span.Ink})
+			}
 		}
 		if free := f.width - x; (f.right || f.centre) && free > 0 {
 			if f.centre {
