@@ -92,6 +92,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		if n == 0 && in.Text != "" {
 			return snapshot.Reply{}, sentence("There is no such permission; localpc grants lists them.")
 		}
+		m.changed()
 		m.chats.browser.reset() // what was begun with the permission ends with it
 		if err := m.o.Record.Happened(ctx, "revoked", in.Text); err != nil {
 			m.log.Error("A revocation could not be recorded", "err", err)
@@ -103,11 +104,27 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		}
 		return snapshot.Reply{}, nil
 	case snapshot.ShowWindow:
-		if h.ShowWindow == nil {
-			return snapshot.Reply{}, sentence("There is no display to show a window on.")
+		return m.showWindow(in.Text)
+	case snapshot.SetCapability:
+		return m.setCapability(ctx, in.Text, in.Way)
+	case snapshot.SetMode:
+		if err := m.sessions.setMode(ctx, in.Entry, consent.Mode(in.Text)); err != nil {
+			return snapshot.Reply{}, err
 		}
-		h.ShowWindow(in.Text)
-		return snapshot.Reply{}, nil
+		return say("Changed."), nil
+	case snapshot.EndSession:
+		if err := m.sessions.end(ctx, in.Entry, "The person at this computer ended this session.", ""); err != nil {
+			return snapshot.Reply{}, err
+		}
+		return say("The session has ended."), nil
+	case snapshot.Disconnect:
+		return m.disconnect(ctx, in.Text)
+	case snapshot.Change:
+		return m.change(ctx, in.Changes)
+	case snapshot.SelfTest:
+		return m.selfTest()
+	case snapshot.Remove:
+		return m.remove(ctx, in.Text, in.Way)
 	case snapshot.Quit:
 		if h.Quit != nil {
 			h.Quit()
@@ -118,6 +135,31 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 }
 
 func say(s string) snapshot.Reply { return snapshot.Reply{Text: s} }
+
+// showWindow shows a window; for "" the card that waits, else the window that
+// the person saw last.
+func (m *Machine) showWindow(window string) (snapshot.Reply, error) {
+	h := m.o.Hooks
+	if h.ShowWindow == nil {
+		return snapshot.Reply{}, sentence("There is no display to show a window on.")
+	}
+	if window == "" && m.asks.Waiting() > 0 && h.RaiseCard != nil {
+		h.RaiseCard()
+		return say("A question waits for you."), nil
+	}
+	m.mu.Lock()
+	if window == "" {
+		if window = m.window; window == "" && m.o.Settings.Get().Hub == "" {
+			window = snapshot.WindowPair
+		} else if window == "" {
+			window = snapshot.WindowActivity
+		}
+	}
+	m.window = window
+	m.mu.Unlock()
+	h.ShowWindow(window)
+	return snapshot.Reply{}, nil
+}
 
 // allowNext lets the payload of an unanswered entry run once. A session opens
 // asking for everything, in its first suggested folder.
@@ -180,6 +222,7 @@ func (m *Machine) makeKey(ctx context.Context, name string) (snapshot.Reply, err
 	if err := m.o.Record.Happened(ctx, "key made", name); err != nil {
 		m.log.Error("A new key could not be recorded", "err", err)
 	}
+	m.lists.stale()
 	m.setConnect(func(c *snapshot.Connect) {
 		c.Name = name
 		c.Lines = []string{"E2B_API_KEY=" + key, "E2B_API_URL=" + address + "/api", "E2B_SANDBOX_URL=" + address + "/sbx"}

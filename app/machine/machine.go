@@ -39,6 +39,10 @@ type EmbeddedHub interface {
 	RevokeMachine(ctx context.Context, machineID string) error
 	// MakeKey makes a key for a program; it is returned once.
 	MakeKey(ctx context.Context, name string) (string, error)
+	// Keys are the keys of programs that were not revoked.
+	Keys(ctx context.Context) ([]Key, error)
+	// RevokeKey ends one, and what was opened with it.
+	RevokeKey(ctx context.Context, id string) error
 	// Practice plays the built-in sample against this machine.
 	Practice(ctx context.Context, machineID string) error
 }
@@ -52,10 +56,13 @@ type Hooks struct {
 	// Notify says that somebody is needed; "" takes the notification away.
 	Notify func(title, body string)
 	Quit   func()
+	// Remove ends the program, and takes it off the computer then; keep leaves
+	// the record and what belongs to it.
+	Remove func(keep bool)
 }
 
-// Options build a Machine. All but Keychain, Unkept, Hub, Folder, Warnings and
-// Hooks are needed.
+// Options build a Machine. All but Keychain, Unkept, Hub, Folder, Warnings,
+// Autostart, SelfTest and Hooks are needed.
 type Options struct {
 	Paths    settings.Paths
 	Settings *settings.Store
@@ -79,6 +86,11 @@ type Options struct {
 	// Standing can't be.
 	Warnings, Standing []string
 
+	// Autostart is nil where the system can't be made to start this program.
+	Autostart Autostart
+	// SelfTest looks at what works on this computer, until ctx ends at most.
+	SelfTest func(ctx context.Context) []snapshot.Check
+
 	Version string
 	Hooks   Hooks
 	Log     *slog.Logger
@@ -98,6 +110,7 @@ type Machine struct {
 	flights  *flights
 	chats    *chats
 	link     *link
+	lists    *lists
 	pub      *publisher
 
 	mu       sync.Mutex
@@ -107,6 +120,10 @@ type Machine struct {
 	checked  snapshot.Record   // guarded by mu
 	warnings []string          // guarded by mu
 	quiet    []string          // guarded by mu: warnings that were dismissed
+	window   string            // guarded by mu: the one shown last
+	starts   starts            // guarded by mu
+	checks   []snapshot.Check  // guarded by mu: of the last self-test
+	checking bool              // guarded by mu: one is under way
 	closing  bool              // guarded by mu: nothing new begins in the background
 
 	spooled atomic.Int64 // bytes of uploads on the disk
@@ -138,6 +155,7 @@ func New(o Options) (*Machine, error) {
 	m.journal = newJournal(m)
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}
+	m.lists = &lists{m: m}
 	m.chats = newChats(m)
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: o.Store, Log: o.Log})
@@ -160,6 +178,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	m.background(m.pub.run)
 	m.background(m.verify)
 	m.background(m.expire)
+	m.lookAtAutostart()
 	m.link.ops.Lock()
 	if m.link.state().id == "" { // else it was paired meanwhile, and has begun
 		m.link.begin(m.o.Settings.Get().Hub)

@@ -57,6 +57,7 @@ func (p *publisher) run(ctx context.Context) {
 func (m *Machine) Snapshot() snapshot.Snapshot {
 	set := m.o.Settings.Get()
 	s := snapshot.Snapshot{Machine: set.Name, Waiting: m.asks.Waiting(), Sessions: m.sessions.snapshot()}
+	s.Grants, s.Programs, s.Capabilities, s.Settings = m.shownGrants(), m.programs(), m.shownCapabilities(), m.shownSettings(set)
 	s.Entries, s.Today = m.journal.entries(m.leftIn)
 	link := m.link.state()
 	s.Hub, s.Secrets = link.hub, m.secretsAre()

@@ -316,7 +316,7 @@ const (
 	Practice    IntentKind = "practice"
 	Export      IntentKind = "export" // Text: the file to write
 	ShowCard    IntentKind = "show-card"
-	ShowWindow  IntentKind = "show-window" // Text: a Window
+	ShowWindow  IntentKind = "show-window" // Text: a Window; "" for the card that waits, or the window seen last
 	GetDetail   IntentKind = "get-detail"  // Entry; the answer is a Detail
 	Find        IntentKind = "find"        // Text and Filter; the answer is Entries
 	VerifyAgain IntentKind = "verify"
@@ -338,7 +338,8 @@ const (
 	Change   IntentKind = "change"
 	SelfTest IntentKind = "self-test" // the snapshot has the results
 	// Remove takes this program off this computer: Text is "keep" for keeping
-	// the record, outputs and kept versions, or "erase". The program ends after.
+	// the record, outputs and kept versions, or "erase". The program ends after;
+	// Way "quit" leaves the rest to who asked, once it has ended.
 	Remove IntentKind = "remove"
 	Quit   IntentKind = "quit"
 )

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"localpc/app/machine"
 	"localpc/app/settings"
 	"localpc/tunnel/hub"
 )
@@ -108,6 +109,30 @@ func (e *embedded) MakeKey(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return h.MakeKey(ctx, name)
+}
+
+// Keys lists the keys of a hub that runs; there is nothing to start it for.
+func (e *embedded) Keys(ctx context.Context) ([]machine.Key, error) {
+	e.mu.Lock()
+	h := e.hub
+	e.mu.Unlock()
+	if h == nil {
+		return nil, nil
+	}
+	all, err := h.Keys(ctx)
+	var keys []machine.Key
+	for _, k := range all {
+		keys = append(keys, machine.Key{ID: k.ID, Name: k.Name, Created: k.Created, LastUsed: k.LastUsed})
+	}
+	return keys, err
+}
+
+func (e *embedded) RevokeKey(ctx context.Context, id string) error {
+	h, err := e.running(ctx)
+	if err != nil {
+		return err
+	}
+	return h.RevokeKey(ctx, id)
 }
 
 func (e *embedded) Practice(ctx context.Context, id string) error {
