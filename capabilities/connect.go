@@ -17,8 +17,11 @@ type Connect struct {
 	SessionID string
 	Command   string // the request id of the command
 	Program   string // what wants to connect, as well as it is known: "npm"; untrusted
+	Line      string // the command as its card showed it; untrusted
 	Host      string // as it was asked for: a name or an address
 	Port      int
+	// Ended is closed when the command has ended with all its children.
+	Ended <-chan struct{} `json:"-"`
 	// Client is the command's end. It is piped to the other once the person has
 	// agreed, and closed at the end.
 	Client net.Conn `json:"-"`
@@ -29,6 +32,9 @@ type Connect struct {
 
 // Validate implements wire.Payload.
 func (c *Connect) Validate() error {
+	if c.Command == "" {
+		return wire.Errorf(wire.CodeInvalid, "A connection belongs to a command, and this one names none.")
+	}
 	if c.Host == "" || len(c.Host) > 253 || c.Port < 1 || c.Port > 65535 {
 		return wire.Errorf(wire.CodeInvalid, "This is no address that could be connected to.")
 	}

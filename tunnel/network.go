@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -162,6 +163,38 @@ func (n *Network) Dial(ctx context.Context, address string, header http.Header, 
 	return d.DialContext(ctx, address, header)
 }
 
+// Through is the proxy that this computer uses for a host and port that is
+// not a hub's: its name without a log-in, and how to connect through it; "" for
+// none.
+func (n *Network) Through(host string, port int) (string, func(context.Context) (net.Conn, error)) {
+	to := net.JoinHostPort(host, strconv.Itoa(port))
+	u := &url.URL{Scheme: "https", Host: to}
+	if port == 80 {
+		u.Scheme = "http"
+	}
+	p, err := n.proxyFor(u)
+	if err != nil || p == nil {
+		return "", nil
+	}
+	return p.Host, func(ctx context.Context) (net.Conn, error) { return n.tunnel(ctx, p, variable(u), to) }
+}
+
+// readAhead is a connection of which more was read than the proxy's answer.
+type readAhead struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (r readAhead) Read(b []byte) (int, error) { return r.in.Read(b) }
+
+// CloseWrite passes the end of what is sent on, where the connection can.
+func (r readAhead) CloseWrite() error {
+	if c, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return nil
+}
+
 // tunnel opens a connection to host:port through the proxy that a variable of
 // the environment names.
 func (n *Network) tunnel(ctx context.Context, p *url.URL, variable, to string) (net.Conn, error) {
@@ -198,10 +231,9 @@ func (n *Network) tunnel(ctx context.Context, p *url.URL, variable, to string) (
 	}
 	err = req.Write(conn)
 	var resp *http.Response
+	in := bufio.NewReader(conn)
 	if err == nil {
-		// What is read ahead is the answer alone: the hub speaks only when
-		// spoken to.
-		resp, err = http.ReadResponse(bufio.NewReader(conn), req)
+		resp, err = http.ReadResponse(in, req)
 	}
 	if err != nil {
 		conn.Close()
@@ -210,6 +242,9 @@ func (n *Network) tunnel(ctx context.Context, p *url.URL, variable, to string) (
 	if err := proxyStatus(p, variable, resp); err != nil {
 		conn.Close()
 		return nil, err
+	}
+	if in.Buffered() > 0 {
+		return readAhead{conn, in}, nil
 	}
 	return conn, nil
 }

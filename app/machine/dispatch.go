@@ -92,7 +92,8 @@ type task struct {
 	session  *session // nil for SESSION_OPEN, and for what binds folders
 	executor capabilities.Capability
 	call     capabilities.Call
-	held     int64 // bytes of its upload on the disk
+	command  string // of a connection: the request whose command asks
+	held     int64  // bytes of its upload on the disk
 	who      asker
 	arrived  time.Time
 	deadline time.Time
@@ -130,7 +131,11 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		if err != nil {
 			return nil, err
 		}
-		if t.executor != capabilities.Capability(m.sessions) && m.flights.in(s.ID) >= maxOfSession {
+		if c, ok := msg.Payload.(*capabilities.Connect); ok {
+			if t.command = c.Command; m.flights.connections(s.ID) >= maxConnections {
+				return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d connections; try again in a moment.", maxConnections)
+			}
+		} else if t.executor != capabilities.Capability(m.sessions) && m.flights.in(s.ID) >= maxOfSession {
 			return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d requests under way; try again in a moment.", maxOfSession)
 		}
 		t.session = s
@@ -140,7 +145,7 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		return nil, err
 	}
 	t.deadline = now.Add(waitOf(msg.Payload))
-	t.ctx, t.end = m.flights.begin(tunnelCtx, t.id, t.who.session)
+	t.ctx, t.end = m.flights.begin(tunnelCtx, t.id, t.who.session, t.command != "")
 	leave, end := func() {}, t.end
 	if t.session != nil && t.executor != capabilities.Capability(m.sessions) {
 		// The end of a session waits for what has entered it.
@@ -168,7 +173,11 @@ func (t *task) describe() (capabilities.Description, error) {
 	if t.session != nil {
 		t.call.Session, t.who = t.session.now() // its mode may have changed since it came
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, describeWithin)
+	within := describeWithin
+	if t.command != "" {
+		within = lookUpWithin
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, within)
 	defer cancel()
 	type found struct {
 		d   capabilities.Description
@@ -207,7 +216,10 @@ func (t *task) request(d capabilities.Description) consent.Request {
 		Containable: d.Containable, FullOffered: d.FullOffered, Scopes: append([]consent.Scope{consent.Once}, d.Scopes...),
 		Rule: consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder,
 			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd, Effects: effectKinds(d.Effects)},
-		Arrived: t.arrived, Deadline: t.deadline,
+		Command: t.command, Arrived: t.arrived, Deadline: t.deadline,
+	}
+	if d.NoOnce {
+		r.Scopes = d.Scopes
 	}
 	if d.Wide != nil {
 		r.Wide = &consent.Rule{Hub: t.who.hub, Principal: t.who.principal.ID, Folder: t.who.folder, Capability: t.executor.Name(),

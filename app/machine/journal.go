@@ -21,10 +21,11 @@ type journal struct {
 	m *Machine
 
 	mu    sync.Mutex
-	items []*item          // newest first, at most snapshot.MaxEntries; guarded by mu
-	byID  map[string]*item // guarded by mu
-	today snapshot.Traffic // guarded by mu
-	day   string           // of today; guarded by mu
+	items []*item            // newest first, at most snapshot.MaxEntries; guarded by mu
+	byID  map[string]*item   // guarded by mu
+	joins map[string]*shared // connections; guarded by mu
+	today snapshot.Traffic   // guarded by mu
+	day   string             // of today; guarded by mu
 }
 
 type item struct {
@@ -173,7 +174,7 @@ func where(r consent.Request, c consent.Choice) string {
 	}
 	switch c.Contain {
 	case consent.Contained:
-		return "Contained · " + folder + " · no network"
+		return "Contained · " + folder + " · network only as you allow"
 	case consent.FullAccess:
 		return "Full access · " + folder
 	}
@@ -202,16 +203,24 @@ func (j *journal) put(it *item) {
 // asking notes a request that goes to the gate.
 func (j *journal) asking(r consent.Request) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r.Command != "" && j.join(r) {
+		return
+	}
 	e := newEntry(r)
 	e.Outcome = snapshot.Asking
 	j.put(&item{e: e, req: &r, began: time.Now()})
-	j.mu.Unlock()
 }
 
 // running notes that a request was granted, and returns where its output goes.
 func (j *journal) running(r consent.Request, c consent.Choice, by string) *live {
 	l := &live{changed: j.m.changed}
 	j.mu.Lock()
+	if j.joinRunning(r) {
+		j.mu.Unlock()
+		j.m.changed()
+		return l
+	}
 	e := newEntry(r)
 	e.Outcome, e.By, e.CanStop = snapshot.Running, byWords(by), true
 	j.put(&item{e: e, req: &r, choice: c, began: time.Now(), live: l})
@@ -226,7 +235,7 @@ func (j *journal) took(id string) time.Duration {
 	if it := j.byID[id]; it != nil {
 		return time.Since(it.began)
 	}
-	return 0
+	return j.joinTook(id)
 }
 
 // sent is how much of a request's contents has gone to the hub so far.
@@ -251,6 +260,7 @@ func (j *journal) output(id string) []byte {
 // refused notes a request that was not allowed.
 func (j *journal) refused(r consent.Request, outcome consent.Outcome, by, reason string) {
 	j.mu.Lock()
+	j.joinRefused(r)
 	e := newEntry(r)
 	e.Outcome, e.By = snapshot.Outcome(outcome), byWords(by)
 	e.CanAllowNext = (outcome == consent.Expired || outcome == consent.Undelivered) && len(r.Effects) > 0 || r.Capability == consent.CapabilitySession && outcome != consent.Denied && outcome != consent.Cancelled
@@ -290,14 +300,16 @@ func (j *journal) failed(r consent.Request, err error) {
 // finished notes how a request ended, and how many processes it left behind.
 func (j *journal) finished(r consent.Request, o record.Outcome, left int) {
 	j.mu.Lock()
-	it := j.byID[r.ID]
-	if it == nil {
-		it = &item{e: newEntry(r)}
+	if !j.joinFinished(r, o) {
+		it := j.byID[r.ID]
+		if it == nil {
+			it = &item{e: newEntry(r)}
+		}
+		e := it.e
+		e.Outcome, e.Result, e.Took, e.Sent, e.Received, e.CanStop = snapshot.Outcome(o.State), o.Result, o.Took, o.Sent, o.Received, false
+		e.Left = left
+		j.put(&item{e: e, session: r.Session})
 	}
-	e := it.e
-	e.Outcome, e.Result, e.Took, e.Sent, e.Received, e.CanStop = snapshot.Outcome(o.State), o.Result, o.Took, o.Sent, o.Received, false
-	e.Left = left
-	j.put(&item{e: e, session: r.Session})
 	j.turnDay()
 	j.today.Sent += o.Sent
 	j.today.Received += o.Received

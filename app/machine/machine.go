@@ -109,6 +109,7 @@ type Machine struct {
 	journal  *journal
 	flights  *flights
 	chats    *chats
+	connects *connects
 	link     *link
 	lists    *lists
 	pub      *publisher
@@ -157,6 +158,7 @@ func New(o Options) (*Machine, error) {
 	m.link = &link{m: m}
 	m.lists = &lists{m: m}
 	m.chats = newChats(m)
+	m.connects = newConnects(m)
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: o.Store, Log: o.Log})
 	return m, nil

@@ -44,6 +44,8 @@ func waitOf(p wire.Payload) time.Duration {
 // sessionOf is the session that a request names, "" where it names none.
 func sessionOf(p wire.Payload) string {
 	switch p := p.(type) {
+	case *capabilities.Connect:
+		return p.SessionID
 	case *wire.SessionTTL:
 		return p.SessionID
 	case *wire.SessionRef:
@@ -99,6 +101,8 @@ func address(p wire.Payload, session string, wait time.Duration) {
 // titleOf names a request that no executor has described.
 func titleOf(c capabilities.Call) string {
 	switch p := c.Payload.(type) {
+	case *capabilities.Connect:
+		return "Reach " + p.Host
 	case *wire.ProcessStart:
 		return "Run " + p.EffectiveArg0()
 	case *wire.FileRead:

@@ -133,16 +133,19 @@ type flights struct {
 
 type flight struct {
 	session string
-	cancel  context.CancelCauseFunc
-	done    chan struct{}
+	entry   string // in the log; guarded by flights.mu
+	// connection: of a command, which is counted itself.
+	connection bool
+	cancel     context.CancelCauseFunc
+	done       chan struct{}
 }
 
 func newFlights() *flights { return &flights{all: map[string]*flight{}} }
 
 // begin makes a request's context. end must be called once.
-func (f *flights) begin(ctx context.Context, id, session string) (_ context.Context, end func()) {
+func (f *flights) begin(ctx context.Context, id, session string, connection bool) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	fl := &flight{session: session, cancel: cancel, done: make(chan struct{})}
+	fl := &flight{session: session, entry: id, connection: connection, cancel: cancel, done: make(chan struct{})}
 	f.mu.Lock()
 	f.all[id] = fl
 	f.mu.Unlock()
@@ -177,15 +180,41 @@ next:
 	return out
 }
 
-// one cancels one request; false when it is not under way.
-func (f *flights) one(id string, cause error) bool {
+// one cancels what an entry of the log stands for; false when nothing of it is
+// under way.
+func (f *flights) one(entry string, cause error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fl, ok := f.all[id]
-	if ok {
-		fl.cancel(cause)
+	found := false
+	for _, fl := range f.all {
+		if fl.entry == entry {
+			fl.cancel(cause)
+			found = true
+		}
 	}
-	return ok
+	return found
+}
+
+// shownAs says that a request has joined another's entry in the log.
+func (f *flights) shownAs(id, entry string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fl := f.all[id]; fl != nil {
+		fl.entry = entry
+	}
+}
+
+// connections counts those of a session.
+func (f *flights) connections(session string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, fl := range f.all {
+		if fl.connection && fl.session == session {
+			n++
+		}
+	}
+	return n
 }
 
 func (f *flights) wait(ctx context.Context, all []*flight) error {
@@ -199,13 +228,13 @@ func (f *flights) wait(ctx context.Context, all []*flight) error {
 	return nil
 }
 
-// in counts the requests of a session, "" for all.
+// in counts the requests of a session, "" for all, but not the connections.
 func (f *flights) in(session string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
 	for _, fl := range f.all {
-		if session == "" || fl.session == session {
+		if !fl.connection && (session == "" || fl.session == session) {
 			n++
 		}
 	}

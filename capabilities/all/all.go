@@ -3,10 +3,13 @@
 package all
 
 import (
+	"context"
 	"log/slog"
+	"net"
 
 	"localpc/capabilities"
 	"localpc/capabilities/files"
+	"localpc/capabilities/network"
 	"localpc/capabilities/shell"
 )
 
@@ -16,7 +19,12 @@ type Options struct {
 	Spawn string
 	// Journal is a directory for what must be rolled back at the next start.
 	Journal string
-	Log     *slog.Logger
+	// Connect takes a contained command's connection through the seven steps;
+	// nil: commands have no network.
+	Connect capabilities.Connector
+	// Proxy is this computer's own proxy; see network.Options.
+	Proxy func(host string, port int) (name string, dial func(ctx context.Context) (net.Conn, error))
+	Log   *slog.Logger
 }
 
 // New makes every executor. Each must be closed. What a write of an earlier
@@ -29,9 +37,10 @@ func New(o Options) ([]capabilities.Capability, *shell.Shell, error) {
 	if len(restored) > 0 {
 		o.Log.Warn("Writes that were cut off were rolled back", "count", len(restored))
 	}
-	sh, err := shell.New(shell.Options{Spawn: o.Spawn, Log: o.Log})
+	sh, err := shell.New(shell.Options{Spawn: o.Spawn, Connect: o.Connect, Log: o.Log})
 	if err != nil {
 		return nil, nil, err
 	}
-	return []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Log: o.Log}), sh}, sh, nil
+	return []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Log: o.Log}), sh,
+		network.New(network.Options{Proxy: o.Proxy, Log: o.Log})}, sh, nil
 }

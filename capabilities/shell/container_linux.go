@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,6 +148,11 @@ func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container
 			return nil, err
 		}
 	}
+	if s.o.Connect != nil {
+		if err := c.data([]byte(sshConfig), "/etc/ssh/ssh_config"); err != nil {
+			return nil, err
+		}
+	}
 	c.add("--dir", "/run", "--dir", "/home", "--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")
 	c.add("--ro-bind", s.o.Spawn, spawnInside)
 
@@ -195,8 +201,9 @@ func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container
 		"npm_config_cache":  cacheInside + "/npm",
 		"GIT_CONFIG_GLOBAL": gitInside,
 	}
-	for k, v := range env {
-		c.env[k] = v
+	maps.Copy(c.env, env)
+	if s.o.Connect != nil {
+		maps.Copy(c.env, proxyEnv)
 	}
 	return c, nil
 }

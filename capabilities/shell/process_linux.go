@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -27,7 +28,11 @@ type process struct {
 	pid     int  // of what was started here; alive as long as any child
 	name    string
 	cmd     *exec.Cmd
-	control *os.File
+	control *net.UnixConn
+	// listener takes what the container wants to connect to; nil where it was
+	// not asked for, and proxy serves it.
+	listener net.Listener
+	proxy    *proxy
 
 	stdout, stderr output
 	said           *os.File // what bubblewrap or localpc-spawn has to say
@@ -120,12 +125,18 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	}
 	theirEnd := os.NewFile(uintptr(pair[1]), "control")
 	theirs = append(theirs, theirEnd)
-	if err := unix.SetNonblock(pair[0], true); err != nil { // for deadlines, and a Close that wakes readers
-		unix.Close(pair[0])
+	ourEnd := os.NewFile(uintptr(pair[0]), "control")
+	conn, err := net.FileConn(ourEnd)
+	ourEnd.Close()
+	if err != nil {
 		return nil, err
 	}
-	control := os.NewFile(uintptr(pair[0]), "control")
-	opened = append(opened, control)
+	control := conn.(*net.UnixConn)
+	defer func() {
+		if err != nil {
+			control.Close()
+		}
+	}()
 
 	cmd := exec.Command(l.args[0], l.args[1:]...)
 	cmd.Env = []string{} // nothing of this program's own
@@ -172,6 +183,9 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	if endErr := p.end(within); endErr != nil {
 		return nil, endErr
 	}
+	if p.listener != nil {
+		p.listener.Close()
+	}
 	if err == nil {
 		err = p.failure(first)
 	}
@@ -195,7 +209,8 @@ func (p *process) watch(started chan<- spawn.Event) {
 	}()
 	go func() {
 		defer wg.Done()
-		in := json.NewDecoder(p.control)
+		from := &withFile{conn: p.control}
+		in := json.NewDecoder(from)
 		first, told := true, false
 		for {
 			var e spawn.Event
@@ -207,6 +222,7 @@ func (p *process) watch(started chan<- spawn.Event) {
 				p.mu.Lock()
 				p.worker = e.PID
 				p.mu.Unlock()
+				p.listener = from.listener()
 				started <- e
 				continue
 			}
@@ -237,6 +253,49 @@ func (p *process) watch(started chan<- spawn.Event) {
 	stuck.Stop()
 	p.control.Close()
 	close(p.gone)
+}
+
+// withFile reads the control socket, and keeps a descriptor that comes along.
+type withFile struct {
+	conn *net.UnixConn
+	file *os.File
+}
+
+func (w *withFile) Read(b []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	n, oobn, _, _, err := w.conn.ReadMsgUnix(b, oob)
+	if oobn == 0 {
+		return n, err
+	}
+	messages, perr := unix.ParseSocketControlMessage(oob[:oobn])
+	if perr != nil {
+		return n, err
+	}
+	for _, m := range messages {
+		fds, _ := unix.ParseUnixRights(&m)
+		for _, fd := range fds {
+			if w.file != nil {
+				unix.Close(fd)
+				continue
+			}
+			w.file = os.NewFile(uintptr(fd), "proxy")
+		}
+	}
+	return n, err
+}
+
+// listener is the descriptor that came, nil for none.
+func (w *withFile) listener() net.Listener {
+	if w.file == nil {
+		return nil
+	}
+	l, err := net.FileListener(w.file)
+	w.file.Close()
+	w.file = nil
+	if err != nil {
+		return nil // then nothing listens in there
+	}
+	return l
 }
 
 // killWorker ends a localpc-spawn that does not obey, because somebody has

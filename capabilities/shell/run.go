@@ -32,7 +32,7 @@ func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *w
 	if contained && sess.Mode != consent.ModeLook {
 		before = s.list(ctx, sess)
 	}
-	proc, err := s.launch(ctx, pl, contained)
+	proc, err := s.launch(ctx, pl, contained, g.Request())
 	if err != nil {
 		if e := new(wire.Error); errors.As(err, &e) {
 			if cause := errors.Unwrap(e); cause != nil && (e.Code == wire.CodeUnconfined || e.Code == wire.CodeInternal) {
@@ -44,19 +44,23 @@ func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *w
 	}
 	if err := s.add(proc); err != nil {
 		_ = proc.end(context.WithoutCancel(ctx))
+		proc.closeProxy()
 		proc.stdout.r.Close()
 		proc.stderr.r.Close()
 		return capabilities.Result{}, err
 	}
 	res, err := s.follow(ctx, proc, out)
+	if err == nil && proc.proxy != nil {
+		res.Notes = append(res.Notes, proc.proxy.notes()...)
+	}
 	if before != nil {
 		res.Notes = append(res.Notes, s.learn(context.WithoutCancel(ctx), sess, before)...)
 	}
 	return res, err
 }
 
-// launch starts the command where the person chose.
-func (s *Shell) launch(ctx context.Context, pl *plan, contained bool) (*process, error) {
+// launch starts the command where the person chose; request is its id.
+func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request string) (*process, error) {
 	l := launch{spec: spawn.Spec{LimitMS: pl.limit.Milliseconds(), GraceMS: pl.grace.Milliseconds()}}
 	for _, a := range pl.argv {
 		l.spec.Argv = append(l.spec.Argv, []byte(a))
@@ -78,7 +82,12 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool) (*process,
 	l.spec.Dir = []byte(pl.within)
 	l.spec.Env = envBytes(c.env, pl.env)
 	l.spec.Checks = c.checks
-	return startProcess(ctx, pl.session.ID, l)
+	l.spec.Proxy = s.o.Connect != nil
+	p, err := startProcess(ctx, pl.session.ID, l)
+	if err == nil && p.listener != nil {
+		p.proxy = s.newProxy(p, capabilities.Connect{SessionID: pl.session.ID, Command: request, Program: programOf(pl), Line: clip(pl.exact, 300)})
+	}
+	return p, err
 }
 
 // follow streams a command's output until it has ended. When ctx ends first,

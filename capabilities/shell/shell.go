@@ -35,7 +35,10 @@ type Options struct {
 	// Drain is how long output is awaited after a command has ended while its
 	// children hold it. 0 means 2 s.
 	Drain time.Duration
-	Log   *slog.Logger // nil: slog.Default
+	// Connect takes each connection that a contained command asks for through
+	// the seven steps; nil: there is no network in a container.
+	Connect capabilities.Connector
+	Log     *slog.Logger // nil: slog.Default
 }
 
 // Shell is the executor of commands. It is safe for concurrent use.
@@ -57,6 +60,7 @@ type Shell struct {
 	frozen    bool                        // guarded by mu; what Freeze wants
 	freezing  sync.Mutex                  // one at a time brings it about
 	large     map[string]struct{}         // guarded by mu; sessions whose folder is too large to list
+	rooms     map[string]*room            // guarded by mu; by session: bounds of its connections
 	wg        sync.WaitGroup              // the probe and the log-in's PATH
 	stop      context.CancelFunc
 	life      context.Context
@@ -85,7 +89,7 @@ func New(o Options) (*Shell, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}}
+	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}, rooms: map[string]*room{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.login = askLogin(s.life, &s.wg, o.LoginPath)
 	s.wg.Add(1)
@@ -225,8 +229,10 @@ func (s *Shell) add(p *process) error {
 		delete(s.processes[p.session], p.pid)
 		if len(s.processes[p.session]) == 0 {
 			delete(s.processes, p.session)
+			delete(s.rooms, p.session)
 		}
 		s.mu.Unlock()
+		p.closeProxy()
 		p.closeOutput()
 	}()
 	return nil

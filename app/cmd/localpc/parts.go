@@ -21,9 +21,11 @@ import (
 	"localpc/app/snapshot"
 	"localpc/app/store"
 	"localpc/app/tray"
+	"localpc/capabilities"
 	"localpc/capabilities/all"
 	"localpc/consent"
 	"localpc/consent/record"
+	"localpc/tunnel"
 )
 
 // parts is everything that run puts together, to be closed in reverse.
@@ -87,7 +89,13 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	executors, sh, err := all.New(all.Options{Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"), Log: p.log})
+	network, err := tunnel.NewNetwork(p.set.Get().CAFile)
+	if err != nil {
+		p.log.Warn("The settings of this computer's network can't be used", "err", err)
+		network = &tunnel.Network{} // the link to a hub says what to mend
+	}
+	executors, sh, err := all.New(all.Options{Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
+		Connect: func(ctx context.Context, c *capabilities.Connect) error { return p.machine.Connect(ctx, c) }, Proxy: network.Through, Log: p.log})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,13 @@ const (
 	RoleInit   = "init"   // process 1 of a container
 	RoleGuard  = "guard"  // full access: starts a worker and outlives it
 	RoleWorker = "worker" // full access: runs the command
+	// RoleConnect, with a host and a port, joins its standard input and output
+	// to a connection through the proxy in a container: what ssh needs.
+	RoleConnect = "connect"
 )
+
+// ProxyPort is where the proxy is in a container, on 127.0.0.1.
+const ProxyPort = 3128
 
 // Descriptors of localpc-spawn.
 const (
@@ -39,6 +45,11 @@ type Spec struct {
 	GraceMS int64 `json:"grace_ms,omitempty"`
 	// Checks are what has to be mounted where; otherwise nothing runs.
 	Checks []Check `json:"checks,omitempty"`
+	// Proxy wants a listening socket on 127.0.0.1 at ProxyPort. A socket belongs
+	// to the network it was made in, whoever has it: it comes with Started, as a
+	// descriptor (SCM_RIGHTS), and localpc takes the container's connections
+	// from it.
+	Proxy bool `json:"proxy,omitempty"`
 }
 
 // Check names a directory and the identity it must have.
@@ -70,6 +81,7 @@ const (
 	FailedDir     = "dir"     // the working directory
 	FailedProgram = "program" // not found
 	FailedExec    = "exec"    // found, and could not be started
+	FailedProxy   = "proxy"   // the listening socket
 )
 
 // Event is what localpc-spawn reports.

@@ -18,7 +18,7 @@ import (
 // the kernel ends a process "with its parent" when the parent's thread ends.
 func Main(args []string) int {
 	role := ""
-	if len(args) == 1 {
+	if len(args) == 1 || len(args) == 3 && args[0] == RoleConnect {
 		role = args[0]
 	}
 	// Nobody of the same user may read this process or attach to it.
@@ -31,6 +31,10 @@ func Main(args []string) int {
 	switch role {
 	case RoleGuard:
 		return guard()
+	case RoleConnect:
+		if len(args) == 3 {
+			return connect(args[1], args[2])
+		}
 	case RoleInit, RoleWorker:
 		w := &worker{contained: role == RoleInit, control: os.NewFile(fdControl, "control")}
 		return w.run()
@@ -79,12 +83,21 @@ func (w *worker) run() int {
 	if err := in.Decode(&s); err != nil || len(s.Argv) == 0 {
 		return 1
 	}
+	var handed []int
+	if s.Proxy && w.contained {
+		fd, err := listen()
+		if err != nil {
+			w.tell(*failed(FailedProxy, err))
+			return 0
+		}
+		handed = append(handed, fd)
+	}
 	leader, failed := w.start(s)
 	if failed != nil {
 		w.tell(*failed)
 		return 0
 	}
-	w.tell(Event{Kind: Started, PID: os.Getpid()})
+	w.tell(Event{Kind: Started, PID: os.Getpid()}, handed...)
 	go w.obey(in)
 	if !w.contained {
 		go func() {
@@ -233,7 +246,8 @@ func (w *worker) endAll() {
 	os.Exit(0)
 }
 
-func (w *worker) tell(e Event) {
+// tell reports e, and hands over descriptors, which are closed here.
+func (w *worker) tell(e Event, fds ...int) {
 	b, err := json.Marshal(e)
 	if err != nil {
 		panic(err)
@@ -241,7 +255,18 @@ func (w *worker) tell(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// When nobody listens any more, obey sees it too.
-	_, _ = w.control.Write(append(b, '\n'))
+	b = append(b, '\n')
+	if len(fds) > 0 {
+		n, err := unix.SendmsgN(fdControl, b, unix.UnixRights(fds...), nil, 0)
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return
+		}
+		b = b[n:]
+	}
+	_, _ = w.control.Write(b)
 }
 
 func failed(what string, err error) *Event {
