@@ -168,6 +168,7 @@ func (o *openCard) update(c desklink.Card) {
 	y := o.read.scroll.Offset
 	o.build()
 	o.read.scroll.ScrollToOffset(y)
+	o.look()
 	if o.drawn {
 		o.of.ui.o.Send(desklink.Up{Shown: &desklink.CardRef{ID: c.Request.ID}})
 	}

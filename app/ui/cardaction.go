@@ -118,7 +118,7 @@ func (b *actionBody) addExact(col *fyne.Container, w float32) {
 	}
 	if r.Exact != "" {
 		box := kit.NewExact(w, mostExact, b.o.keys, r.Exact)
-		b.o.scrolls("exact", box)
+		b.o.scrolls("exact "+r.ID, box)
 		col.Add(section(w, exactWords(r, box)))
 		col.Add(box)
 	}

@@ -112,7 +112,7 @@ func (o *openCard) addDetails(col *fyne.Container, r consent.Request) {
 	}
 	if len(exact) > 0 {
 		box := kit.NewExactList(o.width, 4, o.keys, exact)
-		o.scrolls("details", box)
+		o.scrolls("details "+r.ID, box)
 		col.Add(kit.Pad(6, 0, 0, 0, box))
 	}
 }
