@@ -72,6 +72,8 @@ func fakeDesktop(manner string) {
 			os.Exit(5)
 		}
 		switch {
+		case d.Card != nil && d.Card.Update:
+			tell("updated %s: %d folded, digits %s, denied %d", d.Card.Request.ID, len(d.Card.Folded), d.Card.Digits, d.Card.Denied)
 		case d.Card != nil && manner == "blind":
 		case d.Card != nil && manner == "dumb": // its side of the link is closed, and it stays
 			os.Stdout.Close()
@@ -198,6 +200,29 @@ func gone(t *testing.T, pid int) {
 			t.Fatalf("process %d still runs", pid)
 		}
 	}
+}
+
+// Fewer requests on the open card: it stays as it is, its digits too.
+func TestCardIsUpdated(t *testing.T) {
+	h, e := newHost(t, "plain", 0)
+	r, info := consent.Request{ID: "allow-1"}, snapshot.CardInfo{Denied: 3, Folded: []snapshot.Folded{{ID: "a", Exact: "x"}, {ID: "b"}}}
+	h.Update(r, info) // before there is a card
+	if h.PID() != 0 {
+		t.Error("it runs though nothing is to be shown")
+	}
+	if _, err := h.Present(r, info); err != nil {
+		t.Fatal(err)
+	}
+	e.want("shown allow-1")
+	digits := strings.Fields(e.want("answer allow-1 true "))[3][:2]
+	info.Folded = info.Folded[1:]
+	h.Update(r, info)
+	e.want("updated allow-1: 1 folded, digits " + digits + ", denied 3")
+	h.Update(consent.Request{ID: "another"}, info)
+	h.Withdraw("allow-1")
+	h.Update(r, info)
+	e.want("closed allow-1")
+	e.nothing(50 * time.Millisecond)
 }
 
 func TestCardIsShownAndAnswered(t *testing.T) {
