@@ -25,8 +25,10 @@ const (
 // Policy is the decider. Its zero value asks.
 type Policy struct {
 	Preset Preset
-	// Folder is the session folder under PresetContained and PresetFull.
+	// Folder is the session folder under PresetContained, PresetFull and File.
 	Folder string
+	// File answers beforehand, in place of a preset; nil for none.
+	File *File
 	// Switches are what may be asked for at all, as it is at the moment.
 	Switches Switches
 }
@@ -37,8 +39,9 @@ var _ consent.Decider = Policy{}
 const byPolicy = "policy"
 
 // Decide judges r. What is switched off, and then a matching denial, go before
-// everything; then grants, then the session's mode. What none of them covers is
-// asked.
+// everything; then the preset or the policy file, grants, and the session's
+// mode. What none of them covers is asked, or denied where a policy file says
+// so: then it is the whole truth, and nothing counts that was remembered.
 func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
 	if only(r.Effects, consent.EffectOwn) {
 		return consent.Verdict{Outcome: consent.Allowed, By: "session", Reason: "concerns only what this session started", Choice: consent.Choice{Scope: consent.Once}}
@@ -61,12 +64,21 @@ func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.
 		}
 		return consent.Verdict{Outcome: consent.Allowed, By: byPolicy, Reason: "everything is allowed by --policy full", Choice: c}
 	}
-	if s, ok := find(r, remembered, now, false); ok {
+	if p.File != nil {
+		if v := p.File.decide(r); v.Outcome != "" {
+			return v
+		}
+	}
+	if s, ok := find(r, remembered, now, false); ok && (p.File == nil || p.File.Ask) {
 		c := s.Choice
 		c.Contain = s.Rule.Contain
 		return consent.Verdict{Outcome: consent.Allowed, By: "rule", Grant: s.ID, Reason: "allowed " + ScopeWords(s.Scope), Choice: c}
 	}
-	return mode(r)
+	v := mode(r)
+	if v.Outcome == "" && p.File != nil && !p.File.Ask {
+		return consent.Verdict{Outcome: consent.Denied, By: byPolicy, Reason: "This computer's policy file does not allow this, and nobody is asked."}
+	}
+	return v
 }
 
 // session answers the session card from what is remembered, or by preset.
@@ -89,6 +101,12 @@ func (p Policy) session(r consent.Request, remembered []consent.Stored, now time
 		if best.ID == "" || s.Created.After(best.Created) {
 			best = s
 		}
+	}
+	if p.File != nil {
+		if v := p.File.decide(r); v.Outcome == consent.Denied {
+			return v
+		}
+		return p.answered(r, "answered beforehand by the policy file", p.File.Mode)
 	}
 	if p.Preset == PresetContained || p.Preset == PresetFull {
 		return p.answered(r, "answered beforehand by --policy "+string(p.Preset), consent.ModeWork)
