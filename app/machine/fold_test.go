@@ -26,10 +26,11 @@ func like(id, action string) consent.Request {
 
 // table is a surface that knows what is on its card.
 type table struct {
-	slow func() bool // it draws a card later, or never; nil: at once
+	slow int // each slowth card is not drawn at once; 0: all are
 
 	mu    sync.Mutex
 	on    []string          // ids, the head first; guarded by mu
+	cards int               // presented so far; guarded by mu
 	drawn bool              // guarded by mu
 	info  snapshot.CardInfo // guarded by mu
 	bad   []string          // what must not happen; guarded by mu
@@ -56,7 +57,8 @@ func (p *table) Present(r consent.Request, info snapshot.CardInfo) (bool, error)
 	for _, id := range p.on {
 		p.was[id]++
 	}
-	p.drawn = p.slow == nil || !p.slow()
+	p.cards++
+	p.drawn = p.slow == 0 || p.cards%p.slow > 0
 	return p.drawn, nil
 }
 
@@ -84,6 +86,18 @@ func (p *table) die() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on = nil
+}
+
+func (p *table) draw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drawn = true
+}
+
+func (p *table) isDrawn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drawn
 }
 
 func (p *table) card() ([]string, snapshot.CardInfo) {
@@ -322,7 +336,7 @@ func TestEveryQuestionHasOneResult(t *testing.T) {
 
 func anyOrder(t *testing.T, rnd *rand.Rand, seed int64) {
 	q, p := tableAsks()
-	p.slow = func() bool { return rnd.Intn(3) == 0 }
+	p.slow = 2 + rnd.Intn(3)
 	type one struct {
 		*asked
 		cancel context.CancelFunc
@@ -362,10 +376,10 @@ func anyOrder(t *testing.T, rnd *rand.Rand, seed int64) {
 			}
 			if rnd.Intn(3) > 0 {
 				q.Shown(on[0])
-				p.drawn = true
+				p.draw()
 			}
 			a := consent.Answer{Allow: rnd.Intn(2) == 0, Via: fmt.Sprint("card ", step)}
-			drawn := p.drawn // of this card; the next one is presented at once
+			drawn := p.isDrawn() // of this card; the next one is presented at once
 			if err := q.Answer(on[0], a); (err == nil) != drawn {
 				fail("the card of %v, drawn %v, is answered: %v", on, drawn, err)
 			} else if err == nil {
