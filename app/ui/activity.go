@@ -31,6 +31,7 @@ type activityWindow struct {
 	ui      *UI
 	win     fyne.Window
 	banners *banners
+	nav     *nav
 	head    *logHead
 	foot    *logFoot
 
@@ -56,9 +57,11 @@ func newActivityWindow(u *UI) *activityWindow {
 	a := &activityWindow{ui: u}
 	a.win = u.window("Activity", fyne.NewSize(activityWidth, 660))
 	a.banners = newBanners(u, 700)
+	a.banners.sessions = true
 	a.banners.changed = func() { a.draw(); a.root.Refresh() }
 	a.head, a.foot = newLogHead(u), newLogFoot(u)
 	keys := &kit.Keys{Key: a.keyed}
+	a.nav = newNav(u, snapshot.WindowActivity, 16, keys)
 
 	a.search = kit.NewField("Search actions, files, commands")
 	a.search.OnChanged = func(string) { a.find() }
@@ -90,7 +93,7 @@ func newActivityWindow(u *UI) *activityWindow {
 	a.split = kit.Beside(paneWidth, 800, kit.Layers(a.table, a.empty), a.pane.root)
 
 	a.loud = kit.Pad(0, 16, 12, 16, a.banners.box)
-	top := kit.Column(0, kit.Pad(12, 16, 12, 16, a.head.root), a.loud,
+	top := kit.Column(0, a.nav.root, kit.Pad(12, 16, 12, 16, a.head.root), a.loud,
 		kit.Pad(0, 16, 12, 16, bar), kit.Rule())
 	bottom := kit.Column(0, kit.Rule(), kit.Pad(8, 16, 8, 16, a.foot.root))
 	a.root = kit.Frame(top, a.split, bottom)
@@ -189,6 +192,7 @@ func (a *activityWindow) found(f desklink.Found) {
 // draw brings the window up to date with the snapshot.
 func (a *activityWindow) draw() {
 	s := a.ui.snap
+	a.nav.draw(s)
 	changed := a.banners.draw()
 	a.loud.Hidden = len(a.banners.box.Objects) == 0
 	changed = a.head.draw() || changed
@@ -350,6 +354,16 @@ func (a *activityWindow) choose(id string) {
 func (a *activityWindow) detail(d snapshot.Detail) {
 	if d.Entry.ID == a.chosen {
 		a.pane.detail(d)
+	}
+}
+
+func (a *activityWindow) window() fyne.Window { return a.win }
+
+func (a *activityWindow) rest() {
+	a.banners.rest()
+	if a.tick != nil {
+		a.tick()
+		a.tick = nil
 	}
 }
 

@@ -27,6 +27,7 @@ type mainWindow struct {
 
 func newMainWindow(u *UI) *mainWindow {
 	m := &mainWindow{ui: u, win: u.window(Name, fyne.NewSize(mainSize, 300)), banners: newBanners(u, mainWidth)}
+	m.banners.sessions = true
 	m.banners.changed = func() { m.key = ""; m.draw() }
 	// Hidden, nothing would bring it back: there is no tray.
 	m.win.SetCloseIntercept(func() {
@@ -35,6 +36,10 @@ func newMainWindow(u *UI) *mainWindow {
 	})
 	return m
 }
+
+func (m *mainWindow) window() fyne.Window { return m.win }
+
+func (m *mainWindow) rest() { m.banners.rest() }
 
 func (m *mainWindow) told(t desklink.Told) {
 	m.banners.tell(t)
@@ -79,14 +84,16 @@ func (m *mainWindow) draw() {
 		col.Add(kit.Panel(kit.WarnBG, kit.None, 12, kit.Column(12, words, kit.Row(8, kit.Space(), button("Quit", kit.Danger, send(snapshot.Quit)), stay))))
 		first = stay
 	}
-	activity := button("Activity", kit.Normal, func() { m.ui.show(snapshot.WindowActivity) })
+	door := func(word, window string) *kit.Button {
+		return button(word, kit.Normal, func() { m.ui.show(window) })
+	}
 	pause := button("Pause", kit.Normal, send(snapshot.Pause))
 	if s.Paused {
 		pause = button("Resume", kit.Normal, send(snapshot.Resume))
 	}
 	stop := button("Stop everything", kit.Danger, send(snapshot.StopAll))
-	pair := button(pairLabel(s), kit.Normal, func() { m.ui.show(snapshot.WindowPair) })
-	col.Add(kit.Columns(8, activity, pair))
+	col.Add(kit.Columns(8, door("Activity", snapshot.WindowActivity), door("Permissions", snapshot.WindowPermissions)))
+	col.Add(kit.Columns(8, door("Settings", snapshot.WindowSettings), door(pairLabel(s), snapshot.WindowPair)))
 	if s.Stopped != nil { // the banner has its Resume
 		col.Add(kit.Columns(8, stop))
 	} else {

@@ -25,6 +25,7 @@ type pairWindow struct {
 	ui      *UI
 	win     fyne.Window
 	banners *banners
+	nav     *nav
 	key     string // of what it was drawn from
 	page    string
 
@@ -44,6 +45,7 @@ type pairWindow struct {
 func newPairWindow(u *UI) *pairWindow {
 	p := &pairWindow{ui: u, win: u.window("Pair this computer", fyne.NewSize(pairSize, 400)), banners: newBanners(u, pairWidth)}
 	p.banners.within = snapshot.Pair
+	p.nav = newNav(u, snapshot.WindowPair, cardPad, p.keys())
 	p.banners.changed = func() { p.key = ""; p.draw() }
 	p.choose, p.signIn = newChoosePage(p), &signInPage{of: p}
 	p.win.SetCloseIntercept(p.leave)
@@ -231,9 +233,9 @@ func (p *pairWindow) set(page string, col *fyne.Container, buttons fyne.CanvasOb
 	focused, same := c.Focused(), page == p.page
 	p.page = page
 	c.Unfocus() // a control that is put into another content does not notice
-	p.win.SetContent(kit.Frame(nil, container.NewVScroll(body), foot))
+	p.win.SetContent(kit.Frame(p.nav.root, container.NewVScroll(body), foot))
 	before := c.Size().Height
-	size := p.ui.fit(p.win, fyne.NewSize(pairSize, body.MinSize().Height+foot.MinSize().Height))
+	size := p.ui.fit(p.win, fyne.NewSize(pairSize, p.nav.root.MinSize().Height+body.MinSize().Height+foot.MinSize().Height))
 	p.win.Resize(size)
 	if more := size.Height - before; more > 100 || more > 40 && !same {
 		p.win.CenterOnScreen() // or its buttons may end up below the screen
@@ -254,19 +256,29 @@ func host(address string) string {
 	return address
 }
 
+func (p *pairWindow) window() fyne.Window { return p.win }
+
+func (p *pairWindow) rest() { p.banners.rest() }
+
 // visit opens a page in the browser. An address may come from a hub: nothing
 // but the web is opened.
 func (p *pairWindow) visit(address string) {
-	u, err := url.Parse(address)
-	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" {
-		err = p.ui.o.Open(u)
-	} else {
-		err = fmt.Errorf("no web address")
-	}
-	if err != nil {
+	if p.ui.visit(address) != nil {
 		p.banners.tell(desklink.Told{Text: "The browser could not be opened. Copy the address, and open it yourself."})
 		p.draw()
 	}
+}
+
+// visit opens a page in the browser, if it is one.
+func (u *UI) visit(address string) error {
+	to, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	if to.Scheme != "https" && to.Scheme != "http" || to.Host == "" {
+		return fmt.Errorf("no web address")
+	}
+	return u.o.Open(to)
 }
 
 // copier is a button that copies text, and says so in note.

@@ -32,6 +32,16 @@ func pairedWith(h snapshot.Hub, like kit.Span) []kit.Span {
 	return out
 }
 
+// keysPage is where an own hub makes keys, autoGPTPage where AutoGPT is.
+func keysPage(h snapshot.Hub) string { return strings.TrimSuffix(h.Address, "/") + "/keys" }
+
+func autoGPTPage(s snapshot.Snapshot) string {
+	if s.Connect.AutoGPT.Web != "" {
+		return s.Connect.AutoGPT.Web
+	}
+	return s.Hub.Address
+}
+
 // paired is the last page for a hub that is not inside this program: what is
 // next.
 func (p *pairWindow) paired(s snapshot.Snapshot) {
@@ -45,13 +55,10 @@ func (p *pairWindow) paired(s snapshot.Snapshot) {
 	col.Add(kit.Rule())
 
 	title, line, label, page := "Make a key for a program", "Programs reach this computer through the hub, each with a key of its own. The hub's Keys page makes one.",
-		"Open the Keys page", strings.TrimSuffix(s.Hub.Address, "/")+"/keys"
+		"Open the Keys page", keysPage(s.Hub)
 	if s.Hub.Kind == "autogpt" {
 		title, line, label, page = "Choose this computer in a chat", "Open a chat in AutoGPT, and choose this computer and a folder there. You are asked here before anything happens.",
-			"Open AutoGPT", s.Connect.AutoGPT.Web
-		if page == "" {
-			page = s.Hub.Address
-		}
+			"Open AutoGPT", autoGPTPage(s)
 	}
 	note := kit.NewFlow(80, kit.Small)
 	open := kit.NewButton(label, kit.Primary, func() { p.visit(page) }).WithKeys(keys)

@@ -62,13 +62,47 @@ type UI struct {
 	pair     *pairWindow
 	activity *activityWindow
 	main     *mainWindow
+	permits  *permissionsWindow
+	settings *settingsWindow
 	open     map[fyne.Window]bool
+	asked    map[snapshot.IntentKind]shown // which window an intent came from last
+	kept     map[string]int                // denials in a row after which the person kept a session, by its id
+}
+
+// shown is a window that show opens.
+type shown interface {
+	window() fyne.Window
+	draw()
+	// told takes the answer to an intent that came from here.
+	told(desklink.Told)
+	// rest stops its timers: it has been hidden.
+	rest()
+}
+
+// windows are those that were made.
+func (u *UI) windows() (all []shown) {
+	if u.pair != nil {
+		all = append(all, u.pair)
+	}
+	if u.activity != nil {
+		all = append(all, u.activity)
+	}
+	if u.main != nil {
+		all = append(all, u.main)
+	}
+	if u.permits != nil {
+		all = append(all, u.permits)
+	}
+	if u.settings != nil {
+		all = append(all, u.settings)
+	}
+	return all
 }
 
 // New makes the windows, all hidden, and says Ready through o.Send.
 func New(o Options) *UI {
 	o.App.Settings().SetTheme(kit.NewTheme())
-	u := &UI{o: o, open: map[fyne.Window]bool{}}
+	u := &UI{o: o, open: map[fyne.Window]bool{}, asked: map[snapshot.IntentKind]shown{}, kept: map[string]int{}}
 	u.card = newCardWindow(u)
 	return u
 }
@@ -97,8 +131,16 @@ func (u *UI) Handle(d desklink.Down) {
 	case d.Told != nil:
 		u.told(*d.Told)
 	case d.Quit:
-		u.o.App.Quit()
+		u.quit()
 	}
+}
+
+// quit ends the program. After a removal its last word is read first.
+func (u *UI) quit() {
+	if u.settings != nil && u.open[u.settings.win] && u.settings.remove.end(u.o.App.Quit) {
+		return
+	}
+	u.o.App.Quit()
 }
 
 func (u *UI) snapshot(s snapshot.Snapshot) {
@@ -112,14 +154,10 @@ func (u *UI) snapshot(s snapshot.Snapshot) {
 
 // redraw brings the windows that are open up to date.
 func (u *UI) redraw() {
-	if u.pair != nil && u.open[u.pair.win] {
-		u.pair.draw()
-	}
-	if u.activity != nil && u.open[u.activity.win] {
-		u.activity.draw()
-	}
-	if u.main != nil && u.open[u.main.win] {
-		u.main.draw()
+	for _, w := range u.windows() {
+		if u.open[w.window()] {
+			w.draw()
+		}
 	}
 }
 
@@ -143,6 +181,16 @@ func (u *UI) show(name string) {
 			u.main = newMainWindow(u)
 		}
 		w = u.main.win
+	case snapshot.WindowPermissions:
+		if u.permits == nil {
+			u.permits = newPermissionsWindow(u)
+		}
+		w = u.permits.win
+	case snapshot.WindowSettings:
+		if u.settings == nil {
+			u.settings = newSettingsWindow(u)
+		}
+		w = u.settings.win
 	default:
 		slog.Warn("A window that does not exist was asked for")
 		return
@@ -168,6 +216,11 @@ func (u *UI) hide(w fyne.Window) {
 	if u.open[w] {
 		delete(u.open, w)
 		w.Hide()
+		for _, s := range u.windows() {
+			if s.window() == w {
+				s.rest()
+			}
+		}
 		u.count()
 	}
 }
@@ -181,10 +234,17 @@ func (u *UI) count() {
 // said once more.
 var seen = map[snapshot.IntentKind]bool{
 	snapshot.StopOne: true, snapshot.StopAll: true, snapshot.Pause: true, snapshot.Resume: true,
+	snapshot.Revoke: true, snapshot.SetMode: true, snapshot.SetCapability: true, snapshot.EndSession: true, snapshot.SelfTest: true,
+	snapshot.Dismiss: true,
 }
 
 // told gives a sentence to the window that its intent came from.
 func (u *UI) told(t desklink.Told) {
+	from := u.asked[t.Intent]
+	if from != nil && u.open[from.window()] {
+		from.told(t)
+		return
+	}
 	if t.OK && seen[t.Intent] {
 		return
 	}
@@ -205,7 +265,30 @@ func (u *UI) told(t desklink.Told) {
 	}
 }
 
-func (u *UI) intent(i snapshot.Intent) { u.o.Send(desklink.Up{Intent: &i}) }
+func (u *UI) intent(i snapshot.Intent) {
+	delete(u.asked, i.Kind)
+	u.o.Send(desklink.Up{Intent: &i})
+}
+
+// ask sends an intent whose answer belongs to one window.
+func (u *UI) ask(w shown, i snapshot.Intent) {
+	u.intent(i)
+	u.asked[i.Kind] = w
+}
+
+// settle gives the keyboard to first, where the control that had it is no
+// longer there.
+func (u *UI) settle(w fyne.Window, first fyne.Focusable) {
+	c := w.Canvas()
+	focused, _ := c.Focused().(fyne.CanvasObject)
+	if focused == nil || c.Overlays().Top() != nil || kit.Holds(c.Content(), focused) {
+		return
+	}
+	c.Unfocus()
+	if first != nil {
+		c.Focus(first)
+	}
+}
 
 // window makes a hidden window that hides when it is closed.
 func (u *UI) window(title string, size fyne.Size) fyne.Window {

@@ -29,6 +29,10 @@ func (s *stage) window(name string) fyne.Window {
 		w = s.u.activity.win
 	case snapshot.WindowMain:
 		w = s.u.main.win
+	case snapshot.WindowPermissions:
+		w = s.u.permits.win
+	case snapshot.WindowSettings:
+		w = s.u.settings.win
 	}
 	if !s.u.open[w] {
 		s.t.Fatalf("window %s is not open", name)

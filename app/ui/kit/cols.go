@@ -7,8 +7,7 @@ import (
 
 // Cols places cells side by side in a table whose rows are as high as their
 // text. widths says what the cells take of a width: 0 takes what is left, and
-// one below 0 stands below the growing cell, where the table is too narrow for
-// it. Each cell's first line stands in the middle of line, the height of the
+// Below stands below the growing cell, and Out is left out. Each cell's first line stands in the middle of line, the height of the
 // row's first line.
 func Cols(line float32, widths func(w float32) []float32, cells ...fyne.CanvasObject) *fyne.Container {
 	return container.New(&cols{line: line, widths: widths}, cells...)
@@ -19,6 +18,12 @@ type cols struct {
 	widths func(float32) []float32
 	width  float32 // when it was last laid out
 }
+
+// Widths of cells that are not in the row.
+const (
+	Below float32 = -1
+	Out   float32 = -2
+)
 
 // ColGap parts the cells of Cols.
 const ColGap = 16
@@ -31,7 +36,7 @@ func firstLine(o fyne.CanvasObject) float32 {
 	case *Flow:
 		return v.lineHeight()
 	case *fyne.Container:
-		if len(v.Objects) > 0 {
+		if _, stacked := v.Layout.(column); stacked && len(v.Objects) > 0 {
 			return firstLine(v.Objects[0])
 		}
 	}
@@ -54,7 +59,14 @@ func tall(o fyne.CanvasObject, w float32) float32 {
 func (c *cols) place(objects []fyne.CanvasObject, width float32) float32 {
 	widths := c.widths(width)
 	left, grows := width, 0
-	for i := range objects {
+	for i, o := range objects {
+		if out := widths[i] == Out; out == o.Visible() {
+			if out {
+				o.Hide()
+			} else {
+				o.Show()
+			}
+		}
 		switch w := widths[i]; {
 		case w > 0:
 			left -= w + ColGap
@@ -75,10 +87,7 @@ func (c *cols) place(objects []fyne.CanvasObject, width float32) float32 {
 			w = max(40, left/float32(grows))
 		}
 		y := max(0, mid(c.line, firstLine(o)))
-		bottom := y
-		if o.Visible() {
-			bottom += tall(o, w)
-		}
+		bottom := y + tall(o, w)
 		o.Move(fyne.NewPos(x, y))
 		if widths[i] == 0 && grows > 0 {
 			main, mainX, mainW, grows = bottom, x, w, 0
@@ -87,7 +96,7 @@ func (c *cols) place(objects []fyne.CanvasObject, width float32) float32 {
 		x += w + ColGap
 	}
 	for i, o := range objects {
-		if widths[i] >= 0 || !o.Visible() {
+		if widths[i] != Below {
 			continue
 		}
 		main += belowGap
@@ -159,4 +168,39 @@ func (a atMost) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	w := min(a.w, size.Width)
 	o[0].Move(fyne.NewPos(mid(size.Width, w), 0))
 	o[0].Resize(fyne.NewSize(w, size.Height))
+}
+
+// Trail puts o right behind a choice, which takes the words that there is room
+// for.
+func Trail(gap float32, choice *Segments, o fyne.CanvasObject) *fyne.Container {
+	return container.New(trail{gap, choice}, choice, o)
+}
+
+type trail struct {
+	gap    float32
+	choice *Segments
+}
+
+func (t trail) MinSize(o []fyne.CanvasObject) fyne.Size {
+	a, b := o[0].MinSize(), o[1].MinSize()
+	return fyne.NewSize(a.Width+t.gap+b.Width, max(a.Height, b.Height))
+}
+
+func (t trail) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	a, b := o[0].MinSize(), o[1].MinSize()
+	if !o[1].Visible() {
+		b = fyne.Size{}
+	}
+	room := size.Width
+	if b.Width > 0 {
+		room -= t.gap + b.Width
+	}
+	w := a.Width // of the short words
+	if long := t.choice.whole(t.choice.long); long <= room {
+		w = long
+	}
+	o[0].Move(fyne.NewPos(0, mid(size.Height, a.Height)))
+	o[0].Resize(fyne.NewSize(w, a.Height))
+	o[1].Move(fyne.NewPos(w+t.gap, mid(size.Height, b.Height)))
+	o[1].Resize(b)
 }

@@ -349,3 +349,31 @@ func (c *Check) CreateRenderer() fyne.WidgetRenderer {
 		refresh: paint,
 	}
 }
+
+// Here is the word of the window that one is in, among Quiet buttons that lead
+// to the others.
+func Here(word string) fyne.CanvasObject {
+	h := &here{ground: newBox(Sel, None, Radius), word: newLabel(word, Body, Ink, true)}
+	h.ExtendBaseWidget(h)
+	return h
+}
+
+type here struct {
+	widget.BaseWidget
+	ground *box
+	word   *label
+}
+
+// CreateRenderer is Fyne's.
+func (h *here) CreateRenderer() fyne.WidgetRenderer {
+	return &drawn{
+		of:      h,
+		objects: []fyne.CanvasObject{h.ground.Rectangle, h.word.Text},
+		layout: func(s fyne.Size) {
+			h.ground.Resize(s)
+			h.word.centre(fyne.Position{}, s)
+		},
+		min:     func() fyne.Size { return fyne.NewSize(h.word.MinSize().Width+24, 31) },
+		refresh: func() { h.ground.paint(); h.word.paint() },
+	}
+}

@@ -1,0 +1,44 @@
+package ui
+
+import (
+	"strings"
+
+	"fyne.io/fyne/v2"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// nav is the row at the top of a window that leads to the others.
+type nav struct {
+	pair *kit.Button // nil in the Pair window
+	root fyne.CanvasObject
+}
+
+// newNav makes the row for the window here, whose text begins left from its
+// side.
+func newNav(u *UI, here string, left float32, keys *kit.Keys) *nav {
+	n := &nav{}
+	row := kit.Row(4)
+	for _, to := range []struct{ window, word string }{
+		{snapshot.WindowActivity, "Activity"}, {snapshot.WindowPermissions, "Permissions"}, {snapshot.WindowSettings, "Settings"}, {snapshot.WindowPair, "Pair"}} {
+		if to.window == here {
+			row.Add(kit.Here(to.word))
+			continue
+		}
+		b := kit.NewButton(to.word, kit.Quiet, func() { u.show(to.window) }).Slim().WithKeys(keys)
+		if to.window == snapshot.WindowPair {
+			n.pair = b
+		}
+		row.Add(b)
+	}
+	n.root = kit.Column(0, kit.Pad(6, 8, 6, left-12, row), kit.Rule())
+	return n
+}
+
+// draw names the way to the Pair window by what is next there.
+func (n *nav) draw(s snapshot.Snapshot) {
+	if n.pair != nil {
+		n.pair.SetText(strings.TrimSuffix(pairLabel(s), "…"))
+	}
+}
