@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +28,26 @@ func made(kinds ...consent.EffectKind) []consent.Effect {
 	return out
 }
 
+// kinds names the kinds of effects as the dispatcher does.
+func kinds(effects []consent.Effect) string {
+	var all []string
+	for _, e := range effects {
+		k := string(e.Kind)
+		if e.Own {
+			k = "own " + k
+		}
+		if !slices.Contains(all, k) {
+			all = append(all, k)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
 func request(m consent.Mode, capability, action string, effects []consent.Effect) consent.Request {
 	r := consent.Request{ID: "r", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Mode: m, Folder: "/project",
 		Capability: capability, Action: action, Effects: effects, Risk: consent.RiskNormal,
-		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: capability, Action: action, Exact: "npm test"}}
+		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: capability, Action: action, Exact: "npm test", Effects: kinds(effects)}}
 	if action == "run" {
 		r.Containable, r.FullOffered = true, m != consent.ModeLook
 	}
@@ -43,32 +60,46 @@ const ask = consent.Outcome("")
 func TestModes(t *testing.T) {
 	files, shell := "files", "shell"
 	cases := []struct {
-		name               string
-		capability, action string
-		effects            []consent.Effect
-		look, work, ask    consent.Outcome
+		name                    string
+		capability, action      string
+		effects                 []consent.Effect
+		look, work, ask, trusts consent.Outcome
 	}{
-		{"read in the folder", files, "read", of(consent.EffectRead), consent.Allowed, consent.Allowed, ask},
-		{"make a file", files, "write", of(consent.EffectCreate), consent.Denied, consent.Allowed, ask},
-		{"overwrite what was there", files, "write", of(consent.EffectOverwrite), consent.Denied, ask, ask},
-		{"overwrite its own", files, "write", made(consent.EffectOverwrite), consent.Denied, consent.Allowed, ask},
-		{"delete what was there", files, "delete", of(consent.EffectDelete), consent.Denied, ask, ask},
-		{"delete its own", files, "delete", made(consent.EffectDelete), consent.Denied, consent.Allowed, ask},
-		{"move what was there", files, "move", of(consent.EffectMove), consent.Denied, ask, ask},
-		{"move its own over what was there", files, "move", append(made(consent.EffectMove), of(consent.EffectOverwrite)...), consent.Denied, ask, ask},
-		{"write a start-up name", files, "write", append(of(consent.EffectCreate), made(consent.EffectStartup)...), consent.Denied, ask, ask},
-		{"read and a thing of no known kind", files, "read", of(consent.EffectRead, "teleport"), consent.Denied, ask, ask},
-		{"no effects", files, "read", nil, consent.Denied, ask, ask},
-		{"run a command", shell, "run", of(consent.EffectRun), ask, consent.Allowed, ask},
-		{"run with a telling variable", shell, "run", of(consent.EffectRun, consent.EffectEnv), ask, ask, ask},
-		{"run and delete", shell, "run", of(consent.EffectRun, consent.EffectDelete), ask, ask, ask},
-		{"run without effects", shell, "run", nil, ask, ask, ask},
-		{"signal its own process", shell, "signal", made(consent.EffectOwn), consent.Allowed, consent.Allowed, consent.Allowed},
-		{"signal its own and another thing", shell, "signal", of(consent.EffectOwn, consent.EffectDelete), consent.Denied, ask, ask},
+		{"read in the folder", files, "read", of(consent.EffectRead), consent.Allowed, consent.Allowed, ask, consent.Allowed},
+		{"make a file", files, "write", of(consent.EffectCreate), consent.Denied, consent.Allowed, ask, consent.Allowed},
+		{"overwrite what was there", files, "write", of(consent.EffectOverwrite), consent.Denied, ask, ask, consent.Allowed},
+		{"overwrite its own", files, "write", made(consent.EffectOverwrite), consent.Denied, consent.Allowed, ask, consent.Allowed},
+		{"delete what was there", files, "delete", of(consent.EffectDelete), consent.Denied, ask, ask, consent.Allowed},
+		{"delete its own", files, "delete", made(consent.EffectDelete), consent.Denied, consent.Allowed, ask, consent.Allowed},
+		{"move what was there", files, "move", of(consent.EffectMove), consent.Denied, ask, ask, consent.Allowed},
+		{"move its own over what was there", files, "move", append(made(consent.EffectMove), of(consent.EffectOverwrite)...), consent.Denied, ask, ask, consent.Allowed},
+		{"write a start-up name", files, "write", append(of(consent.EffectCreate), made(consent.EffectStartup)...), consent.Denied, ask, ask, ask},
+		{"read and a thing of no known kind", files, "read", of(consent.EffectRead, "teleport"), consent.Denied, ask, ask, ask},
+		{"no effects", files, "read", nil, consent.Denied, ask, ask, ask},
+		{"a file request that would run something", files, "write", of(consent.EffectRun), consent.Denied, ask, ask, ask},
+		{"run a command", shell, "run", of(consent.EffectRun), ask, consent.Allowed, ask, consent.Allowed},
+		{"run what reads only", shell, "run", of(consent.EffectRead), ask, consent.Allowed, ask, consent.Allowed},
+		{"run, make, install and connect", shell, "run", of(consent.EffectRun, consent.EffectRead, consent.EffectCreate, consent.EffectInstall, consent.EffectConnect), ask, consent.Allowed, ask, consent.Allowed},
+		{"run and change its own", shell, "run", append(of(consent.EffectRun), made(consent.EffectOverwrite, consent.EffectDelete, consent.EffectMove, consent.EffectAccess)...), ask, consent.Allowed, ask, consent.Allowed},
+		{"run with a telling variable", shell, "run", of(consent.EffectRun, consent.EffectEnv), ask, ask, ask, ask},
+		{"run and overwrite", shell, "run", of(consent.EffectRun, consent.EffectOverwrite), ask, ask, ask, consent.Allowed},
+		{"run and delete", shell, "run", of(consent.EffectRun, consent.EffectDelete), ask, ask, ask, consent.Allowed},
+		{"run and move", shell, "run", of(consent.EffectMove), ask, ask, ask, consent.Allowed},
+		{"run and change who may read", shell, "run", of(consent.EffectAccess), ask, ask, ask, consent.Allowed},
+		{"run and change settings", shell, "run", of(consent.EffectRun, consent.EffectSettings), ask, ask, ask, ask},
+		{"run as root", shell, "run", of(consent.EffectRun, consent.EffectRoot), ask, ask, ask, ask},
+		{"run what can't be told", shell, "run", of(consent.EffectUnknown), ask, ask, ask, ask},
+		{"run and change a start-up name of its own", shell, "run", made(consent.EffectStartup), ask, ask, ask, ask},
+		{"run without effects", shell, "run", nil, ask, ask, ask, ask},
+		{"signal its own process", shell, "signal", made(consent.EffectOwn), consent.Allowed, consent.Allowed, consent.Allowed, consent.Allowed},
+		{"signal its own and another thing", shell, "signal", of(consent.EffectOwn, consent.EffectStartup), consent.Denied, ask, ask, ask},
+		{"connect", "network", "internet", of(consent.EffectConnect), ask, ask, ask, ask},
+		{"read from a device", "hardware", "read", of(consent.EffectRead), ask, ask, ask, ask},
 	}
 	for _, c := range cases {
-		for mode, want := range map[consent.Mode]consent.Outcome{consent.ModeLook: c.look, consent.ModeWork: c.work, consent.ModeAsk: c.ask} {
-			v := policy.Policy{}.Decide(request(mode, c.capability, c.action, c.effects), nil, noon)
+		for mode, want := range map[consent.Mode]consent.Outcome{consent.ModeLook: c.look, consent.ModeWork: c.work, consent.ModeAsk: c.ask, consent.ModeTrusted: c.trusts} {
+			r := request(mode, c.capability, c.action, c.effects)
+			v := policy.Policy{}.Decide(r, nil, noon)
 			if v.Outcome != want {
 				t.Errorf("%s under %q: %q, want %q", c.name, policy.ModeWords(mode), v.Outcome, want)
 			}
@@ -77,6 +108,11 @@ func TestModes(t *testing.T) {
 			}
 			if v.Outcome == consent.Allowed && c.action == "run" && v.Choice.Contain != consent.Contained {
 				t.Errorf("%s under %q runs %q", c.name, policy.ModeWords(mode), v.Choice.Contain)
+			}
+			if r.Risk = consent.RiskHigh; v.By == "mode" && v.Outcome == consent.Allowed {
+				if v := (policy.Policy{}).Decide(r, nil, noon); v.Outcome == consent.Allowed {
+					t.Errorf("%s under %q, at high risk: allowed", c.name, policy.ModeWords(mode))
+				}
 			}
 		}
 	}
@@ -153,6 +189,33 @@ func TestGrants(t *testing.T) {
 		{"contained, what it names has changed", nil, func(r *consent.Request) { r.Fingerprint = "other scripts" }, true},
 		{"no containment said", func(s *consent.Stored) { s.Rule.Contain = "" }, nil, false},
 		{"a containment of no kind", func(s *consent.Stored) { s.Rule.Contain = "mostly" }, nil, false},
+		{"always, used yesterday", func(s *consent.Stored) {
+			s.Created, s.LastUsed = noon.AddDate(-1, 0, 0), noon.AddDate(0, 0, -1)
+		}, nil, true},
+		{"always, not used for 30 days", func(s *consent.Stored) {
+			s.Created, s.LastUsed = noon.AddDate(-1, 0, 0), noon.Add(-consent.UnusedFor)
+		}, nil, false},
+		{"always, never used, given 30 days ago", func(s *consent.Stored) { s.Created = noon.Add(-consent.UnusedFor) }, nil, false},
+		{"always, never used, given 29 days ago", func(s *consent.Stored) { s.Created = noon.AddDate(0, 0, -29) }, nil, true},
+		{"always, used while the clock was ahead", func(s *consent.Stored) {
+			s.Created, s.LastUsed = noon.AddDate(-1, 0, 0), noon.AddDate(0, 0, 3)
+		}, nil, true},
+		{"15 minutes that last longer", func(s *consent.Stored) {
+			s.Scope, s.Expires = consent.Minutes15, s.Created.Add(16*time.Minute)
+		}, nil, false},
+		{"this command", func(s *consent.Stored) { s.Scope, s.Session = consent.Command, "c1" }, func(r *consent.Request) { r.Command = "c1" }, true},
+		{"another command of the session", func(s *consent.Stored) { s.Scope, s.Session = consent.Command, "c1" }, func(r *consent.Request) { r.Command = "c2" }, false},
+		{"a command of no name", func(s *consent.Stored) { s.Scope = consent.Command }, nil, false},
+		{"it does less than was told", func(s *consent.Stored) { s.Rule.Effects = "create, run" }, nil, true},
+		{"it does more than was told", nil, func(r *consent.Request) {
+			r.Effects = of(consent.EffectRun, consent.EffectDelete)
+			r.Rule.Effects = kinds(r.Effects)
+		}, false},
+		{"it does to all what was told of its own", func(s *consent.Stored) { s.Rule.Effects = "own run" }, nil, false},
+		{"it does to its own what was told of all", nil, func(r *consent.Request) {
+			r.Effects = made(consent.EffectRun)
+			r.Rule.Effects = kinds(r.Effects)
+		}, true},
 		{"once is never remembered", func(s *consent.Stored) { s.Scope = consent.Once }, nil, false},
 	}
 	for _, c := range cases {
@@ -188,7 +251,7 @@ func TestFilesGrant(t *testing.T) {
 }
 
 func TestDenialWins(t *testing.T) {
-	for _, mode := range []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk} {
+	for _, mode := range []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk, consent.ModeTrusted} {
 		r := request(mode, "shell", "run", of(consent.EffectRun))
 		no := grantFor(r, consent.Session, "")
 		no.ID, no.Deny = "no", true
@@ -265,9 +328,15 @@ func TestRememberedSessions(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
-	book = []consent.Stored{remembered("odd", "/project", "root", -time.Hour)}
+	for _, m := range []consent.Mode{"root", consent.ModeTrusted, ""} {
+		book = []consent.Stored{remembered("odd", "/project", m, -time.Hour)}
+		if v := decide("/project", nil); v.Outcome != ask {
+			t.Errorf("a remembered mode %q: %+v", m, v)
+		}
+	}
+	book = []consent.Stored{remembered("unused", "/project", consent.ModeWork, -consent.UnusedFor)}
 	if v := decide("/project", nil); v.Outcome != ask {
-		t.Errorf("a mode of no kind: %+v", v)
+		t.Errorf("not used for 30 days: %+v", v)
 	}
 }
 
@@ -301,132 +370,4 @@ func TestRuleWords(t *testing.T) {
 			t.Errorf("%q holds what can't be seen", words)
 		}
 	}
-}
-
-// FuzzDecide makes a request and a book of one out of bytes, and holds every
-// verdict against what must never be.
-func FuzzDecide(f *testing.F) {
-	f.Add([]byte{})
-	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
-	f.Add([]byte("0000000000000000000000000000"))
-	f.Add([]byte{2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		pick := func(n int) int {
-			if len(data) == 0 {
-				return 0
-			}
-			b := int(data[0]) % n
-			data = data[1:]
-			return b
-		}
-		text := func(all ...string) string { return all[pick(len(all))] }
-		rule := func() consent.Rule {
-			return consent.Rule{Hub: text("this", "other"), Principal: text("p1", "p2"), Folder: text("/project", "/photos"),
-				Capability: text("shell", "files", consent.CapabilitySession), Action: text("run", "write", "open"), Exact: text("a", "b"),
-				Env: text("", "A=1"), Cwd: text("", "/project/x")}
-		}
-		contain := func() consent.Containment { return consent.Containment(text("", "contained", "full", "odd")) }
-		r := consent.Request{Rule: rule(), Session: text("s1", "s2", ""), Mode: consent.Mode(text("look", "work", "ask", "", "odd")),
-			Risk: consent.Risk(1 + pick(4)), Containable: pick(2) == 0, FullOffered: pick(2) == 0}
-		r.Hub, r.Principal.ID, r.Folder, r.Capability, r.Action = r.Rule.Hub, r.Rule.Principal, r.Rule.Folder, r.Rule.Capability, r.Rule.Action
-		for range pick(4) {
-			r.Effects = append(r.Effects, consent.Effect{Own: pick(2) == 0, Kind: consent.EffectKind(text("read", "create", "overwrite", "delete", "move", "startup", "run", "env", "own", "odd"))})
-		}
-		var book []consent.Stored
-		for i := range pick(4) {
-			s := consent.Stored{ID: string(rune('a' + i)), Rule: rule(), Deny: pick(2) == 0, Scope: consent.Scope(text("session", "15m", "always", "once", "odd")),
-				Session: text("s1", "s2", ""), Created: noon.Add(time.Duration(pick(3)-1) * time.Hour), Choice: consent.Choice{Mode: r.Mode, Contain: contain()}}
-			s.Rule.Contain = contain()
-			if pick(2) == 0 {
-				s.Expires = noon.Add(time.Duration(pick(3)-1) * time.Hour)
-			}
-			book = append(book, s)
-		}
-		p := policy.Policy{Preset: policy.Preset(text("ask", "contained", "full", "")), Folder: "/project"}
-		v := p.Decide(r, book, noon)
-
-		switch v.Outcome {
-		case consent.Allowed, consent.Denied, ask:
-		default:
-			t.Fatalf("outcome %q", v.Outcome)
-		}
-		all := func(ok func(consent.Effect) bool) bool {
-			for _, e := range r.Effects {
-				if !ok(e) {
-					return false
-				}
-			}
-			return len(r.Effects) > 0
-		}
-		own := all(func(e consent.Effect) bool { return e.Kind == consent.EffectOwn })
-		for _, s := range book {
-			want := r.Rule
-			want.Contain = s.Rule.Contain
-			if s.Deny && s.Scope == consent.Session && s.Session != "" && s.Session == r.Session && s.Rule == want && s.Expires.IsZero() && !own && r.Capability != consent.CapabilitySession && v.Outcome != consent.Denied {
-				t.Fatalf("a denial does not win: %+v\n%+v\n%+v", r, s, v)
-			}
-		}
-		if v.Outcome != consent.Allowed {
-			return
-		}
-		switch v.By {
-		case "session":
-			if !own {
-				t.Fatalf("allowed as its own: %+v", r.Effects)
-			}
-		case "policy":
-			if p.Preset != policy.PresetFull && r.Capability != consent.CapabilitySession || p.Preset == policy.Ask || p.Preset == "" {
-				t.Fatalf("allowed by --policy %q: %+v", p.Preset, r)
-			}
-		case "mode":
-			if v.Choice.Contain == consent.FullAccess {
-				t.Fatalf("full access by mode: %+v", r)
-			}
-			if !all(func(e consent.Effect) bool {
-				switch e.Kind {
-				case consent.EffectRead:
-					return true
-				case consent.EffectCreate:
-					return r.Mode == consent.ModeWork
-				case consent.EffectOverwrite, consent.EffectDelete, consent.EffectMove:
-					return r.Mode == consent.ModeWork && e.Own
-				case consent.EffectRun:
-					return r.Mode == consent.ModeWork && r.Action == "run" && v.Choice.Contain == consent.Contained && r.Containable
-				}
-				return false
-			}) {
-				t.Fatalf("allowed by mode: %+v", r)
-			}
-		case "rule":
-			var s consent.Stored
-			for _, g := range book {
-				if g.ID == v.Grant {
-					s = g
-				}
-			}
-			if s.ID == "" || s.Deny || !s.Expires.IsZero() && !noon.Before(s.Expires) {
-				t.Fatalf("allowed by %+v", s)
-			}
-			if s.Rule.Hub != r.Hub || s.Rule.Principal != r.Principal.ID || s.Rule.Folder != r.Folder || s.Rule.Capability != r.Capability {
-				t.Fatalf("a grant of another: %+v for %+v", s, r)
-			}
-			if r.Capability == consent.CapabilitySession {
-				return
-			}
-			if s.Rule.Exact != r.Rule.Exact || s.Rule.Env != r.Rule.Env || s.Rule.Cwd != r.Rule.Cwd || s.Rule.Contain != v.Choice.Contain {
-				t.Fatalf("another rule: %+v for %+v gives %+v", s, r, v)
-			}
-			if s.Scope == consent.Session && s.Session != r.Session {
-				t.Fatalf("another session: %+v for %+v", s, r)
-			}
-			if r.Risk >= consent.RiskHigh && s.Scope == consent.Always {
-				t.Fatalf("high risk, always: %+v", r)
-			}
-			if v.Choice.Contain == consent.FullAccess && (s.Scope != consent.Session || !r.FullOffered) || v.Choice.Contain == consent.Contained && !r.Containable {
-				t.Fatalf("%q by %+v", v.Choice.Contain, s)
-			}
-		default:
-			t.Fatalf("allowed by %q", v.By)
-		}
-	})
 }
