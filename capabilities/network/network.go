@@ -282,14 +282,13 @@ func (n *Network) dial(ctx context.Context, s *spot) (net.Conn, error) {
 		return conn, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	type tried struct {
 		conn net.Conn
 		err  error
 	}
 	results := make(chan tried)
 	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer func() { cancel(); wg.Wait() }()
 	begin := func(a netip.Addr) {
 		wg.Go(func() {
 			conn, err := n.o.Dial(ctx, netip.AddrPortFrom(a, uint16(s.port)))
