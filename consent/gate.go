@@ -26,11 +26,16 @@ type Decider interface {
 }
 
 // Prompter asks the person and waits for the answer, at most until
-// r.Deadline. It returns a *Refusal for Expired and Undelivered, and ctx's
-// error when the request ended first. Any other error counts as undelivered.
+// r.Deadline. It returns a *Refusal for Expired and Undelivered, ErrAgain where
+// there is nothing to ask any more, and ctx's error when the request ended
+// first. Any other error counts as undelivered.
 type Prompter interface {
 	Prompt(ctx context.Context, r Request) (Answer, error)
 }
+
+// ErrAgain is a Prompter's: what was remembered while the question waited
+// decides it now, so the request is judged again.
+var ErrAgain = errors.New("what is remembered decides it now")
 
 // Recorder writes a decision to the record. When it fails nothing runs.
 type Recorder interface {
@@ -95,6 +100,15 @@ func New(o Options) *Gate {
 // done with it. The error is a *Refusal, or ctx's error when the request ended
 // before it was granted (recorded as cancelled).
 func (g *Gate) Authorize(ctx context.Context, r Request) (Grant, error) {
+	for {
+		grant, err := g.judge(ctx, r)
+		if !errors.Is(err, ErrAgain) {
+			return grant, err
+		}
+	}
+}
+
+func (g *Gate) judge(ctx context.Context, r Request) (Grant, error) {
 	now := g.o.Now()
 	remembered, err := g.o.Book.Remembered(ctx, r.Hub, r.Principal.ID)
 	if err != nil {
@@ -127,6 +141,8 @@ func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
 	if err != nil {
 		var ref *Refusal
 		switch {
+		case errors.Is(err, ErrAgain):
+			return Grant{}, ErrAgain
 		case errors.As(err, &ref):
 			reason := ref.Reason
 			if ref.Outcome == Expired && reason == "" {

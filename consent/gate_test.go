@@ -686,3 +686,30 @@ func TestRecordTellsWhereItWasAnswered(t *testing.T) {
 		}
 	}
 }
+
+// What is remembered while a question waits decides it: it is judged again, and
+// recorded once, by its rule.
+func TestJudgedAgain(t *testing.T) {
+	p := &parts{}
+	p.prompt = func(context.Context, consent.Request) (consent.Answer, error) {
+		p.verdict = consent.Verdict{Outcome: consent.Denied, By: "rule", Grant: "g1", Reason: "declined for the session"}
+		return consent.Answer{}, fmt.Errorf("wrapped: %w", consent.ErrAgain)
+	}
+	_, err := newGate(p).Authorize(t.Context(), command())
+	var ref *consent.Refusal
+	if !errors.As(err, &ref) || ref.Outcome != consent.Denied || ref.By != "rule" {
+		t.Errorf("%v", err)
+	}
+	if want := []string{"book", "decider", "prompter", "book", "decider", "recorder:denied"}; !slices.Equal(p.calls, want) {
+		t.Errorf("calls %v, want %v", p.calls, want)
+	}
+	p.verdict, p.calls = consent.Verdict{}, nil
+	p.prompt = func(context.Context, consent.Request) (consent.Answer, error) {
+		p.verdict = consent.Verdict{Outcome: consent.Allowed, By: "rule", Grant: "g2", Choice: consent.Choice{Scope: consent.Session, Contain: consent.Contained}}
+		return consent.Answer{}, consent.ErrAgain
+	}
+	g, err := newGate(p).Authorize(t.Context(), command())
+	if err != nil || g.By() != "rule" || !slices.Equal(p.used, []string{"g2"}) || g.Check(consent.DigestOf("npm test"), "f1") != nil {
+		t.Errorf("%v, by %q, used %v", err, g.By(), p.used)
+	}
+}

@@ -47,11 +47,15 @@ type Asks struct {
 	info    func(consent.Request) snapshot.CardInfo
 	notify  func(r *consent.Request) // nil: the last card has gone
 	denied  *denials                 // nil: not counted
+	// ruled returns what tells whether a request of a program is decided by
+	// what is remembered now; nil: nothing ever is.
+	ruled func(hub, principal string) func(consent.Request) bool
 
 	mu       sync.Mutex
 	surfaces []Surface // guarded by mu
 	queue    []*ask    // open questions, those of the open card first; guarded by mu
 	card     *openCard // nil: there is none; guarded by mu
+	held     *hold     // no card opens before its end; guarded by mu
 }
 
 // ask is one question. It is settled once, with mu held, so that an answer that
@@ -221,7 +225,9 @@ func tooLate(a *ask) error {
 func (q *Asks) tidy() {
 	c := q.card
 	if c == nil {
-		q.next()
+		if q.held == nil {
+			q.next()
+		}
 		return
 	}
 	head, n := c.asks[0], len(c.asks)
@@ -233,15 +239,21 @@ func (q *Asks) tidy() {
 			s.Withdraw(head.r.ID)
 		}
 		q.card = nil
-		q.next()
-		if q.card == nil {
-			q.notify(nil)
+		if q.held == nil {
+			q.nextOrNone()
 		}
 	case len(c.asks) < n:
 		info := q.cardInfo()
 		for s := range c.by {
 			s.Update(head.r, info)
 		}
+	}
+}
+
+// nextOrNone opens the card after the one that has closed. Called with mu held.
+func (q *Asks) nextOrNone() {
+	if q.next(); q.card == nil {
+		q.notify(nil)
 	}
 }
 
@@ -345,6 +357,7 @@ func (q *Asks) Answer(id string, answer consent.Answer) error {
 		return ErrGone
 	}
 	q.denied.answered(q.card.asks[0].r, answer)
+	q.hold(answer)
 	q.settleCard(func(*ask) result { return result{a: answer} })
 	return nil
 }

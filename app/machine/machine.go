@@ -152,7 +152,7 @@ func New(o Options) (*Machine, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.pub = newPublisher(m)
 	m.denied, m.rates = newDenials(time.Now), newRates(m)
-	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify, denied: m.denied}
+	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify, denied: m.denied, ruled: m.ruled}
 	m.journal = newJournal(m)
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}
@@ -160,7 +160,7 @@ func New(o Options) (*Machine, error) {
 	m.chats = newChats(m)
 	m.connects = newConnects(m)
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
-	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: o.Store, Log: o.Log})
+	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: book{o.Store, m.asks}, Log: o.Log})
 	return m, nil
 }
 
