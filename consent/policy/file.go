@@ -193,6 +193,7 @@ func (r fileRule) on(line int) fileRule {
 
 func (p *fileParser) rule(t at, keys map[string]any) fileRule {
 	var r fileRule
+	before := len(p.problems)
 	for key, v := range keys {
 		switch key {
 		case "program":
@@ -221,7 +222,9 @@ func (p *fileParser) rule(t at, keys map[string]any) fileRule {
 	}
 	slices.Sort(r.effects)
 	slices.Sort(r.hosts)
-	p.fits(t, r)
+	if len(p.problems) == before {
+		p.fits(t, r)
+	}
 	return r
 }
 

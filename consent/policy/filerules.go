@@ -56,7 +56,7 @@ func (f *File) allows(r consent.Request) (fileRule, consent.Containment, bool) {
 			continue
 		}
 		if rule.full {
-			if rule.exact != "" && r.Action == "run" && r.FullOffered {
+			if r.Action == "run" && r.FullOffered {
 				return rule, consent.FullAccess, true
 			}
 			continue
