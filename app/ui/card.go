@@ -93,6 +93,9 @@ func newCardWindow(u *UI) *cardWindow {
 // show puts a card on the screen in place of whatever was there. The open card
 // once more, with fewer on it, is brought up to date and stays what it is.
 func (w *cardWindow) show(c desklink.Card) {
+	if c.Update && (w.now == nil || w.now.card.Request.ID != c.Request.ID) {
+		return // it was answered at this moment
+	}
 	fresh := w.now == nil
 	if w.now != nil {
 		if fewer(w.now.card, c) {
