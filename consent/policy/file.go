@@ -19,6 +19,7 @@ import (
 // File is a policy file: what is allowed and denied on a computer that nobody
 // sits at. Make it with ParseFile.
 type File struct {
+	Name   string       // of the file, for people; set by who reads it
 	Folder string       // absolute; of every session
 	Mode   consent.Mode // of every session
 	// Ask: what no rule covers is asked, and what was remembered counts.

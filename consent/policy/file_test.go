@@ -159,8 +159,20 @@ func TestFileOtherwise(t *testing.T) {
 	if v := all.Decide(r, []consent.Stored{no}, noon); v.Outcome != consent.Denied {
 		t.Errorf("declined by the person: %+v", v)
 	}
-	if got, want := all.File.Words(), "Ask me each time in /project, 1 rule; what no rule covers is denied"; got != want {
-		t.Errorf("%q, want %q", got, want)
+}
+
+func TestWordsOfPolicies(t *testing.T) {
+	f := parse(t, "folder = '/project'\n[[allow]]\ncapability = 'shell'\n")
+	f.Name = "/etc/night\u202e.toml"
+	for want, p := range map[string]policy.Policy{
+		"": {Preset: policy.Ask},
+		"--policy contained: \"Work in this folder\" in /project":                                                                            {Preset: policy.PresetContained, Folder: "/project"},
+		"--policy full: everything is allowed, with full access":                                                                             {Preset: policy.PresetFull, Folder: "/project"},
+		"the policy file /etc/night\\u202e.toml, read at the start: \"Ask me each time\" in /project, 1 rule; what no rule covers is denied": {File: f, Folder: "/project"},
+	} {
+		if got := p.Words(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

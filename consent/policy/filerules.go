@@ -86,9 +86,9 @@ func (f *File) decide(r consent.Request) consent.Verdict {
 	return consent.Verdict{}
 }
 
-// Words say what holds before anybody is asked, for a person: "Look only in
-// /srv/project, 3 rules; what no rule covers is denied".
-func (f *File) Words() string {
+// words say what the file has: "Look only, 3 rules; what no rule covers is
+// denied".
+func (f *File) words() string {
 	otherwise := "denied"
 	if f.Ask {
 		otherwise = "asked"
@@ -98,5 +98,19 @@ func (f *File) Words() string {
 	if n == 1 {
 		rules = "1 rule"
 	}
-	return fmt.Sprintf("%s in %s, %s; what no rule covers is %s", ModeWords(f.Mode), consent.Visible(f.Folder, false), rules, otherwise)
+	return fmt.Sprintf("\"%s\" in %s, %s; what no rule covers is %s", ModeWords(f.Mode), consent.Visible(f.Folder, false), rules, otherwise)
+}
+
+// Words say what was answered before anybody was asked, for a person; "" where
+// nothing was.
+func (p Policy) Words() string {
+	switch {
+	case p.File != nil:
+		return "the policy file " + consent.Visible(p.File.Name, false) + ", read at the start: " + p.File.words()
+	case p.Preset == PresetContained:
+		return "--policy contained: \"" + ModeWords(consent.ModeWork) + "\" in " + consent.Visible(p.Folder, false)
+	case p.Preset == PresetFull:
+		return "--policy full: everything is allowed, with full access"
+	}
+	return ""
 }

@@ -18,13 +18,16 @@ import (
 	"localpc/consent/policy"
 )
 
-type runFlags struct{ embeddedHub, hub, folder, policy string }
+type runFlags struct {
+	embeddedHub, hub, folder, policy string
+	file                             *policy.File // of --policy FILE
+}
 
 func runFlagSet(c *cli, f *flag.FlagSet) {
 	f.StringVar(&c.run.embeddedHub, "embedded-hub", "", "where the hub inside listens")
 	f.StringVar(&c.run.hub, "hub", "", "the hub to connect to")
 	f.StringVar(&c.run.folder, "folder", "", "the folder that is offered first")
-	f.StringVar(&c.run.policy, "policy", "ask", "ask, contained or full")
+	f.StringVar(&c.run.policy, "policy", "ask", "ask, contained, full, or a policy file")
 	passphraseFlag(c, f)
 }
 
@@ -37,7 +40,14 @@ func (r *runFlags) check() error {
 			return usageError("--policy " + r.policy + " needs --folder DIR: the one folder it is for")
 		}
 	default:
-		return usageError("--policy is ask, contained or full")
+		if r.folder != "" {
+			return usageError("--folder and a policy file exclude each other: the file names the folder")
+		}
+		f, err := readPolicy(r.policy)
+		if err != nil {
+			return err
+		}
+		r.file, r.folder = f, f.Folder
 	}
 	if r.hub != "" && r.embeddedHub != "" {
 		return usageError("--hub and --embedded-hub exclude each other")
@@ -156,5 +166,8 @@ func raise(c *cli) error {
 
 // policyOf is the decider that the flags choose.
 func (r *runFlags) policyOf() policy.Policy {
+	if r.file != nil {
+		return policy.Policy{File: r.file, Folder: r.folder}
+	}
 	return policy.Policy{Preset: policy.Preset(r.policy), Folder: r.folder}
 }
