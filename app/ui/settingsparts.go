@@ -136,7 +136,7 @@ func (c *capabilitiesPart) draw(s snapshot.Snapshot) (changed bool) {
 				c.of.send(c.of, snapshot.Intent{Kind: snapshot.SetCapability, Text: o.Name, Way: v})
 			})
 			c.rows = append(c.rows, row)
-			c.list.Add(newSetting(c.of, visible(o.Label), kit.Row(0, row, kit.Space())).root)
+			c.list.Add(newSetting(c.of, visible(o.Label), kit.Row(0, row.Segments, kit.Space())).root)
 		}
 		if len(c.rows) == 0 {
 			c.list.Add(empty("What programs may ask for is listed here once the program has started."))
