@@ -32,6 +32,9 @@ func WriteStatus(w io.Writer, s snapshot.Snapshot, now time.Time) {
 	if s.Secrets != "" {
 		fmt.Fprintln(w, "Secrets are kept", v(s.Secrets))
 	}
+	if s.Policy != "" {
+		fmt.Fprintln(w, "Answered beforehand by", v(s.Policy))
+	}
 	if s.Problem != "" {
 		fmt.Fprintln(w, v(s.Problem))
 	}

@@ -43,9 +43,11 @@ func TestWriteStatus(t *testing.T) {
 		want []string
 		not  []string
 	}{
+		"by a policy": {snapshot.Snapshot{Machine: "NAS", Line: "Online", Policy: "the policy file /etc/night.toml"},
+			[]string{"Answered beforehand by the policy file /etc/night.toml\n"}, nil},
 		"online": {snapshot.Snapshot{Machine: "Workshop PC", Line: "Online", Hub: snapshot.Hub{Paired: true, Kind: "own", Name: "Home", Address: "https://hub.example"},
 			Sessions: []snapshot.Session{{Principal: "Claude", Folder: "/project", Mode: "work", Running: 2}}},
-			[]string{"Workshop PC: Online\n", "Paired with Home", "Claude · /project · work · until ", "2 running"}, []string{"Signing in"}},
+			[]string{"Workshop PC: Online\n", "Paired with Home", "Claude · /project · work · until ", "2 running"}, []string{"Signing in", "beforehand"}},
 		"sessions": {snapshot.Snapshot{Machine: "Workshop PC", Line: "Online", Sessions: []snapshot.Session{
 			{Principal: "Claude", Folder: "/project", TrustedUntil: now.Add(12*time.Minute + 30*time.Second)},
 			{Principal: "Cursor", Folder: "/other", TrustedUntil: now.Add(-time.Second), Denied: 3}}},
@@ -78,7 +80,7 @@ func TestWriteStatus(t *testing.T) {
 func TestStatusObeysNothing(t *testing.T) {
 	evil := "\x1b[2J\x1b]0;x\x07\u202eevil\u009b31m\r\nType 42"
 	for _, stage := range []snapshot.SignInStage{snapshot.SignInBrowser, snapshot.SignInCode, snapshot.SignInStarting, snapshot.SignInFinishing, snapshot.SignInStage(evil)} {
-		s := snapshot.Snapshot{Machine: evil, Line: evil, Problem: evil, Warnings: []string{evil}, Hub: snapshot.Hub{Paired: true, Kind: "own", Name: evil, Address: evil},
+		s := snapshot.Snapshot{Machine: evil, Line: evil, Problem: evil, Policy: evil, Warnings: []string{evil}, Hub: snapshot.Hub{Paired: true, Kind: "own", Name: evil, Address: evil},
 			Sessions: []snapshot.Session{{Principal: evil, Folder: evil, Mode: evil}},
 			Connect:  snapshot.Connect{SignIn: &snapshot.SigningIn{Stage: stage, Hub: evil, URL: evil, Match: evil, UserCode: evil}}}
 		var b bytes.Buffer

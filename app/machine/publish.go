@@ -64,7 +64,7 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	s.Problem, s.Fix, s.FixLabel = link.problem, link.fix, link.fixLabel
 	m.mu.Lock()
 	s.Paused, s.Stopped, s.Connect, s.Record = m.paused, m.stopped, m.connect, m.checked
-	s.Warnings, s.Standing = m.loud(link.warning), m.o.Standing
+	s.Warnings, s.Standing, s.Policy = m.loud(link.warning), m.o.Standing, m.o.Policy.Words()
 	m.mu.Unlock()
 	s.Connect.AutoGPT, s.Connect.AutoGPTUsual = shownAutoGPT(set.AutoGPT), shownAutoGPT(settings.DefaultAutoGPT)
 	working := ""

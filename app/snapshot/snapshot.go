@@ -38,6 +38,9 @@ type Snapshot struct {
 	// containment, no keychain. Standing ones can't be: full access by policy.
 	Warnings []string `json:"warnings,omitempty"`
 	Standing []string `json:"standing,omitempty"`
+	// Policy says what was answered before anybody was asked (--policy); "" for
+	// nothing.
+	Policy string `json:"policy,omitempty"`
 
 	Waiting  int       `json:"waiting"` // cards that wait, the open one too
 	Sessions []Session `json:"sessions"`

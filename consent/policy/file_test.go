@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -263,4 +264,28 @@ func FuzzParseFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The example that people copy is one.
+func TestFileOfTheReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "```toml\nfolder = ")
+	if !ok {
+		t.Fatal("README has no policy file")
+	}
+	example, _, _ := strings.Cut(rest, "```")
+	f := parse(t, "folder = "+example)
+	p := policy.Policy{File: f, Folder: f.Folder}
+	r := request(consent.ModeLook, "shell", "run", of(consent.EffectRun))
+	r.Principal.Name, r.Rule.Exact = "nightly", "make test"
+	if v := p.Decide(r, nil, noon); v.Outcome != consent.Allowed || v.Choice.Contain != consent.Contained {
+		t.Errorf("%+v", v)
+	}
+	r.Rule.Exact = "make"
+	if v := p.Decide(r, nil, noon); v.Outcome != consent.Denied {
+		t.Errorf("another command: %+v", v)
+	}
 }

@@ -69,7 +69,10 @@ func running(c *cli) []check {
 	}
 	v := func(t string) string { return consent.Visible(t, false) }
 	s := resp.Snapshot
-	list := []check{{"program", true, v(s.Line)}}
+	list := []check{{"program", true, v(s.Line)}, {"policy", true, "questions are put to you"}}
+	if s.Policy != "" {
+		list[1].Say = "answered beforehand by " + v(s.Policy)
+	}
 	if !s.Hub.Paired {
 		return append(list, check{"hub", false, "not paired; localpc pair says how"})
 	}

@@ -9,9 +9,10 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
       --folder DIR           the folder that is offered first
       --passphrase-file FILE keep secrets in an encrypted file instead of the
                              keychain; FILE has its passphrase
-      --policy ask|contained|full
+      --policy ask|contained|full|FILE
                              contained: files and contained commands in --folder
-                             without asking; full: everything, without asking
+                             without asking; full: everything, without asking;
+                             FILE says what is allowed and denied (see README)
   localpc pair this          pair with the hub inside
   localpc pair ADDRESS|LINE  sign in at a hub of your own; LINE is what one printed
       --code                 with a code that is typed on any device
