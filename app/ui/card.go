@@ -66,6 +66,9 @@ type cardBody interface {
 	// choice is what is chosen now; ok is false while something is missing.
 	choice() (c consent.Choice, ok bool)
 	allowWord() string
+	// last is the object that ends what has to be seen before anything allows,
+	// and a name for that; another choice may have more to say.
+	last() (key string, o fyne.CanvasObject)
 }
 
 func newCardWindow(u *UI) *cardWindow {
@@ -168,10 +171,17 @@ func (o *openCard) build() {
 func (o *openCard) update(c desklink.Card) {
 	c.Digits = o.card.Digits
 	o.card = c
-	y := o.read.scroll.Offset
+	w, y, deny := o.of.win, o.read.scroll.Offset, o.deny
+	focus := w.Canvas().Focused()
 	o.build()
 	o.read.scroll.ScrollToOffset(y)
 	o.look()
+	// The keyboard stays where it was, and goes nowhere else by itself.
+	if at, ok := focus.(fyne.CanvasObject); ok && kit.Holds(w.Content(), at) {
+		w.Canvas().Focus(focus)
+	} else if focus != deny {
+		w.Canvas().Unfocus()
+	}
 	if o.drawn {
 		o.of.ui.o.Send(desklink.Up{Shown: &desklink.CardRef{ID: c.Request.ID}})
 	}
@@ -250,6 +260,14 @@ func (o *openCard) changed() {
 	o.allow.Arm(o.ready())
 	o.drawHint()
 	o.footRow.Refresh() // its words may need another width
+}
+
+// grown draws the card again after a choice has made it higher or lower.
+func (o *openCard) grown() {
+	o.changed()
+	o.refit()
+	o.read.scroll.Refresh() // lays it out at once: what is in sight is known now
+	o.look()
 }
 
 // ready says that the person can allow now.

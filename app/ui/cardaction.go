@@ -23,6 +23,7 @@ type actionBody struct {
 
 	chips    *fyne.Container
 	stepsBox *fyne.Container
+	said     fyne.CanvasObject // the last that the card says, before its choices
 	warning  *fyne.Container
 	wideBox  *fyne.Container
 	rule     *kit.Flow
@@ -77,7 +78,8 @@ func (b *actionBody) content() fyne.CanvasObject {
 	r, w := b.o.card.Request, b.o.width
 	b.chips = container.NewStack()
 	b.warning = kit.Column(0)
-	col := kit.Column(0, title(w, cardSentence(b.o.card)), b.chips)
+	chips := kit.Column(0, title(w, cardSentence(b.o.card)), b.chips)
+	col := kit.Column(0, chips)
 	switch {
 	case len(b.o.card.Folded) > 0:
 		col.Add(kit.Pad(16, 0, 0, 0, b.folded(w)))
@@ -91,6 +93,7 @@ func (b *actionBody) content() fyne.CanvasObject {
 	if p := b.o.card.ContainProblem; p != "" && r.Action == "run" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
 	}
+	b.said = col.Objects[len(col.Objects)-1]
 	if b.where != nil {
 		col.Add(kit.Pad(16, 0, 0, 0, kit.Row(8, caption("It runs"), b.where)))
 	}
@@ -140,8 +143,15 @@ func (b *actionBody) addPlace(col *fyne.Container, w float32) {
 
 func (b *actionBody) changed() {
 	b.draw()
-	b.o.changed()
-	b.o.refit()
+	b.o.grown()
+}
+
+// last is what the card says; with full access, its warning.
+func (b *actionBody) last() (string, fyne.CanvasObject) {
+	if b.full {
+		return "card, full access", b.warning
+	}
+	return "card", b.said
 }
 
 // draw brings what depends on the choices up to date.

@@ -64,6 +64,7 @@ func TestFoldedCardBecomesSmaller(t *testing.T) {
 	w.Canvas().Unfocus()
 	typeOn(w, "4")
 
+	w.Canvas().Focus(b.scope)
 	next := c
 	next.Folded, next.Digits, next.Waiting = c.Folded[2:], "93", 3
 	s.show(next)
@@ -73,8 +74,15 @@ func TestFoldedCardBecomesSmaller(t *testing.T) {
 	if !has(w, "wants to replace 3 files") || has(w, "notes/2.md") || !has(w, "Write notes/4.md") || !has(w, "3 more waiting") || o.allow.Text() != "Allow all 3" {
 		t.Fatalf("the card says %q", texts(w))
 	}
+	if w.Canvas().Focused() != fyne.Focusable(b.scope) {
+		t.Error("the keyboard went elsewhere")
+	}
+	w.Canvas().Focus(s.box("/home/person/project/notes/4.md").Rows()) // it goes
 	next.Folded = nil
 	s.show(next)
+	if f := w.Canvas().Focused(); f != nil {
+		t.Errorf("%T has the keyboard without anybody's doing", f)
+	}
 	if !has(w, "wants to replace notes/1.md (2 KB)") || o.allow.Text() != "Allow" {
 		t.Fatalf("the last one's card says %q", texts(w))
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 // reading keeps account of what a card has shown. Nothing in the card allows
-// before the end of every text that is longer than its box, and of the card
-// itself where the screen is too small for it, was in sight: what is harmful may
-// stand last.
+// before the end of every text that is longer than its box was in sight, and
+// where the screen is too small for the card the last that it has to say: what
+// is harmful may stand last.
 type reading struct {
 	scroll *container.Scroll
 	parts  []readPart
@@ -27,8 +27,6 @@ type readPart struct {
 	on   func() // shows the next part of it
 }
 
-const readCard = "card" // the key of the card as a whole
-
 // scrolls has the end of a box seen before the card allows.
 func (o *openCard) scrolls(key string, e *kit.Exact) {
 	o.read.parts = append(o.read.parts, readPart{key, e, e.AtEnd, e.Page})
@@ -40,7 +38,7 @@ func (o *openCard) more(key string, at fyne.CanvasObject, open func()) {
 	o.read.parts = append(o.read.parts, readPart{key, at, func() bool { return false }, open})
 }
 
-// readBody makes what scrolls of a card; its end has to be seen.
+// readBody makes what scrolls of a card.
 func (o *openCard) readBody(body fyne.CanvasObject) fyne.CanvasObject {
 	scroll := container.NewVScroll(body)
 	scroll.OnScrolled = func(fyne.Position) { o.look() }
@@ -68,17 +66,20 @@ func (o *openCard) look() {
 		all = all && o.read.seen[p.key]
 	}
 	// What is opened makes the card longer: its end counts only after that.
-	if all && o.atEnd() {
-		see(readCard)
+	if key, last := o.body.last(); all && o.saw(last) {
+		see(key)
 	}
 	if news {
 		o.changed()
 	}
 }
 
-func (o *openCard) atEnd() bool {
+// saw says that the card shows an object to its end, or has gone past it.
+func (o *openCard) saw(last fyne.CanvasObject) bool {
+	pos := o.of.ui.o.App.Driver().AbsolutePositionForObject
 	s := o.read.scroll
-	return s.Size().Height > 0 && s.Offset.Y+s.Size().Height >= s.Content.MinSize().Height-1
+	end := pos(last).Y + last.Size().Height - pos(s.Content).Y
+	return s.Size().Height > 0 && last.Size().Height > 0 && s.Offset.Y+s.Size().Height >= end-1
 }
 
 // whole says that everything was in sight.
@@ -88,7 +89,8 @@ func (o *openCard) whole() bool {
 			return false
 		}
 	}
-	return o.read.seen[readCard]
+	key, _ := o.body.last()
+	return o.read.seen[key]
 }
 
 // readOn shows the next part of what was not in sight yet.

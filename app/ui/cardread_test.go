@@ -171,6 +171,33 @@ func TestACardTooHighIsScrolled(t *testing.T) {
 	s.allows(s.u.card.now, "made high enough")
 }
 
+// Of a session card the way that is chosen has to be in sight; of trust, what
+// it costs.
+func TestTheChosenWayIsSeen(t *testing.T) {
+	s := newStage(t)
+	s.show(s.session("/home/person/project"))
+	w := s.u.card.win
+	w.Resize(fyne.NewSize(520, 240))
+	s.paint()
+	s.clock.run(time.Second)
+	o := s.u.card.now
+	s.cannotAllow(o, "the ways below the window")
+	w.Resize(fyne.NewSize(520, 480))
+	s.paint()
+	s.clock.run(0)
+	if !o.allow.Armed() || has(w, "Read on ↓") {
+		t.Fatal("the card does not start with what is chosen in sight")
+	}
+	b := o.body.(*sessionBody)
+	b.mode.Select(3) // not by keys, which would bring it in sight
+	w.Resize(fyne.NewSize(520, 480))
+	s.paint()
+	s.clock.run(0)
+	s.cannotAllow(o, "what trust costs below the window")
+	test.Tap(s.button(w, "Read on ↓"))
+	s.allows(o, "read on")
+}
+
 // Many steps are opened first; all of them can be reached.
 func TestManySteps(t *testing.T) {
 	for _, n := range []int{12, 60, 75} {

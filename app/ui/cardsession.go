@@ -103,8 +103,15 @@ func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 
 func (b *sessionBody) changed() {
 	b.draw()
-	b.o.changed()
-	b.o.refit()
+	b.o.grown()
+}
+
+// last is the way that is chosen; of trust, its warning.
+func (b *sessionBody) last() (string, fyne.CanvasObject) {
+	if b.trusted() {
+		return "card, trusted", b.tail
+	}
+	return "card", b.mode.Chosen()
 }
 
 func (b *sessionBody) trusted() bool { return modes[b.mode.Selected()] == consent.ModeTrusted }

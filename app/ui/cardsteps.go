@@ -54,9 +54,7 @@ func (b *actionBody) drawSteps(w float32) {
 			b.o.read.seen[readSteps] = true
 			b.drawSteps(w)
 			b.stepsBox.Refresh()
-			b.o.refit()
-			b.o.after(0, b.o.look)
-			b.o.changed()
+			b.o.grown()
 		}
 		more := kit.NewButton("and "+itoa(len(lines)-n)+" more steps", kit.Link, open).WithKeys(b.o.keys)
 		row := kit.Row(0, more, kit.Space())

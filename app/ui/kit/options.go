@@ -38,6 +38,14 @@ func NewOptions(width float32, items []Option, on int, keys *Keys, change func(i
 // Selected is the chosen one, -1 for none.
 func (o *Options) Selected() int { return o.selected }
 
+// Chosen is what is drawn of the chosen one, nil for none.
+func (o *Options) Chosen() fyne.CanvasObject {
+	if o.selected < 0 {
+		return nil
+	}
+	return o.rows[o.selected]
+}
+
 // Select chooses i, as a person would.
 func (o *Options) Select(i int) {
 	if i < 0 || i >= len(o.rows) || i == o.selected {
