@@ -27,4 +27,10 @@ func BenchmarkTrue(b *testing.B) {
 			}
 		})
 	}
+	b.Run("contained with a way out", func(b *testing.B) {
+		_, s, ses := newWorld(b)
+		for b.Loop() {
+			sh(b, s, ses, contained, "true")
+		}
+	})
 }

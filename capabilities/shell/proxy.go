@@ -16,13 +16,15 @@ import (
 )
 
 // Bounds of what the commands of one session may have at the proxy, and of
-// what one connection may take to say where it wants to go.
+// what one connection may send to say where it wants to go.
 const (
-	maxOpen    = 64
-	maxAsking  = 32
-	maxHead    = 32 << 10
-	headWithin = 15 * time.Second
+	maxOpen   = 64
+	maxAsking = 32
+	maxHead   = 32 << 10
 )
+
+// headWithin is how long it may take for that. Tests are less patient.
+var headWithin = 15 * time.Second
 
 // room is what the commands of one session share.
 type room struct{ open, asking chan struct{} }
