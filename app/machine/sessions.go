@@ -382,11 +382,12 @@ func (ss *sessions) ids() []string {
 func (ss *sessions) snapshot() []snapshot.Session {
 	out := []snapshot.Session{}
 	for _, s := range ss.list() {
+		mode, trusted := s.modeAt(time.Now())
 		s.mu.Lock()
 		until := s.until
 		s.mu.Unlock()
 		out = append(out, snapshot.Session{ID: s.ID, Principal: s.who.principal.Name, Agent: s.who.claims.Agent, Title: s.who.claims.Title,
-			Folder: s.Folder, Mode: policy.ModeWords(s.Mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID)})
+			Folder: s.Folder, Mode: policy.ModeWords(mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID), TrustedUntil: trusted})
 	}
 	return out
 }
