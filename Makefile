@@ -21,7 +21,7 @@ ARCH    = $(shell $(GO) env GOARCH)
 DATE    = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
-.PHONY: run build test lint package run-packages test-packages npm clean
+.PHONY: run build test lint bench package run-packages test-packages npm clean
 
 run: run-packages build
 	$(BIN)/localpc run $(ARGS)
@@ -53,6 +53,12 @@ run-packages:
 
 test-packages:
 	@$(call install,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+# What a command and the idle program cost, each against what is measured
+# beside it in the same run.
+bench: test-packages
+	@$(call install,openssh-server openssh-client)
+	$(GO) test $(FLAGS) -run '^$$' -bench Table -benchtime 1x -timeout 10m ./app/cmd/localpc
 
 # A Debian package and a tarball, in build.
 package: run-packages build

@@ -35,7 +35,12 @@ type program struct {
 // start builds and starts it, with its data below the desktop's home.
 func start(t *testing.T, o apptest.Options, args ...string) *program {
 	t.Helper()
-	d := apptest.New(t, o)
+	return startIn(t, apptest.New(t, o), args...)
+}
+
+// startIn is start in a desktop that the test has made.
+func startIn(t *testing.T, d *apptest.Desktop, args ...string) *program {
+	t.Helper()
 	bin := d.Install("localpc/app/cmd/localpc", "localpc/app/cmd/localpc-desktop", "localpc/app/cmd/localpc-spawn", "localpc/app/cmd/localpc-hub")
 	p := &program{t: t, d: d, bin: bin, data: filepath.Join(d.Home, "data"), addr: freeAddress(t), args: args}
 	p.run()
@@ -52,7 +57,7 @@ func start(t *testing.T, o apptest.Options, args ...string) *program {
 }
 
 // freeAddress is a loopback address that nobody listens on.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
