@@ -108,10 +108,10 @@ func (l *looker) destination(a judge.Act, follow bool) (to target, into bool) {
 		if w == in && !s.isDir() && !follow {
 			s, w = l.resolve(a.Into.Name, false)
 		}
-		return target{s, a.Into.Name, w}, w == in && s.isDir()
+		return target{spot: s, seen: a.Into.Name, way: w}, w == in && s.isDir()
 	case len(a.Paths) > 0:
 		s, w := l.resolve(a.Paths[0].Name, follow)
-		return target{s, a.Paths[0].Name, w}, false
+		return target{spot: s, seen: a.Paths[0].Name, way: w}, false
 	}
 	return target{way: unsure}, false
 }

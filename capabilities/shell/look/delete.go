@@ -23,6 +23,8 @@ func (l *looker) delete(a judge.Act, p judge.Part) {
 			l.nothing(deletes, s)
 			l.over.gone(s)
 		case l.over.lost(s):
+		case !s.node.mode.IsDir() && len(p.Argv) > 0 && path.Base(p.Argv[0]) == "rmdir":
+			l.nothing(deletes, s)
 		case s.node.mode.IsDir() && !a.Recursive:
 			if removesFolders(p) && l.empty(s) {
 				l.op(deletes, s)
@@ -82,19 +84,16 @@ func (l *looker) empty(s spot) bool {
 type finder struct {
 	l     *looker
 	f     *judge.Find
-	hit   func(spot)
-	act   judge.Act
 	whole bool // folders that fit go with all that is in them
 	dirs  bool // folders that fit go when nothing is left in them
 }
 
 func (l *looker) findDelete(a judge.Act, p judge.Part) {
-	if len(a.Find.Others) > 0 {
-		l.tally(deletes, func(y *tally) { y.may = true })
-	}
-	l.tally(deletes, func(*tally) {})
-	f := &finder{l: l, f: a.Find, act: a, whole: a.Recursive, dirs: slices.Contains(p.Argv, "-delete") || removesFolders(p)}
-	here := slices.Contains(p.Argv, ".") || !slices.ContainsFunc(p.Argv[min(1, len(p.Argv)):], func(s string) bool { return !strings.HasPrefix(s, "-") })
+	l.tally(deletes, func(y *tally) { y.may = y.may || loose(a.Find) })
+	started := slices.ContainsFunc(p.Via, func(v string) bool { return v == "find" || v == "xargs" || v == "fd" })
+	f := &finder{l: l, f: a.Find, whole: a.Recursive, dirs: !started || removesFolders(p)}
+	// Neither find nor rm removes ".".
+	here := slices.Contains(strings.Fields(p.Text), ".")
 	for _, t := range l.targets(a.Paths, false) {
 		switch {
 		case l.elsewhere(deletes, t):
@@ -145,13 +144,11 @@ func (f *finder) delete(s spot, seen string, depth int, keep bool) bool {
 
 // found lists what a find command chooses.
 func (l *looker) found(f *judge.Find, t target, v verb) (out []target) {
-	if len(f.Others) > 0 {
-		l.tally(v, func(y *tally) { y.may = true })
-	}
+	l.tally(v, func(y *tally) { y.may = y.may || loose(f) })
 	var down func(s spot, seen string, depth int) bool
 	down = func(s spot, seen string, depth int) bool {
 		if fits(f, s, seen, depth) {
-			out = append(out, target{s, seen, in})
+			out = append(out, target{spot: s, seen: seen, way: in})
 		}
 		if !s.isDir() || f.MaxDepth >= 0 && depth >= f.MaxDepth {
 			return true
@@ -162,6 +159,12 @@ func (l *looker) found(f *judge.Find, t target, v verb) (out []target) {
 		l.tally(v, func(y *tally) { y.more = true })
 	}
 	return out
+}
+
+// loose: fewer may be chosen than fit here. Where find looks is written in its
+// own way in what -path is held against.
+func loose(f *judge.Find) bool {
+	return len(f.Others) > 0 || slices.ContainsFunc(f.Paths, func(p string) bool { return !strings.HasPrefix(p, "*") })
 }
 
 // fits tells whether find's tests choose s.
@@ -177,7 +180,9 @@ func fits(f *judge.Find, s spot, seen string, depth int) bool {
 	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
 	return any(f.Names, func(p string) bool { return matches(p, name) }) &&
 		any(f.FoldNames, func(p string) bool { return matches(strings.ToLower(p), strings.ToLower(name)) }) &&
-		any(f.Paths, func(p string) bool { return matches(flat(p), flat(seen)) }) &&
+		any(f.Paths, func(p string) bool {
+			return matches(flat(p), flat(seen)) || matches("*"+flat("/"+strings.TrimPrefix(p, "./")), flat(seen))
+		}) &&
 		(f.Types == "" || strings.ContainsRune(f.Types, letter(s.node.mode)))
 }
 

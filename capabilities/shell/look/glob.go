@@ -15,16 +15,20 @@ func (l *looker) expand(pattern string, follow bool) []target {
 	for n < len(comps) && !strings.ContainsAny(comps[n], `*?[\`) {
 		n++
 	}
+	if n == len(comps) {
+		s, w := l.resolve(pattern, follow)
+		return []target{{spot: s, seen: pattern, way: w}}
+	}
 	dir := "/" + strings.Join(comps[:n], "/")
 	s, w := l.resolve(dir, true)
-	if n == len(comps) || w != in {
-		return []target{{s, dir, w}}
+	if w != in {
+		return []target{{spot: s, seen: dir, way: w}}
 	}
 	g := &glob{l: l, follow: follow}
 	g.down(s, dir, comps[n:], 0)
 	if len(g.out) == 0 {
 		s, w := l.resolve(pattern, follow)
-		return []target{{s, pattern, w}}
+		return []target{{spot: s, seen: pattern, way: w}}
 	}
 	slices.SortFunc(g.out, func(a, b target) int { return strings.Compare(a.seen, b.seen) })
 	return g.out
@@ -33,6 +37,7 @@ func (l *looker) expand(pattern string, follow bool) []target {
 type glob struct {
 	l      *looker
 	follow bool
+	linked bool // on the way down, through a link
 	out    []target
 }
 
@@ -46,7 +51,7 @@ func (g *glob) down(dir spot, seen string, comps []string, depth int) {
 		if len(rest) > 0 {
 			g.down(dir, seen, rest, depth+1)
 		} else if depth > 0 {
-			g.out = append(g.out, target{dir, seen, in})
+			g.out = append(g.out, target{spot: dir, seen: seen, way: in, linked: g.linked})
 		}
 		g.each(dir, seen, func(s spot, seen string) {
 			switch {
@@ -66,16 +71,19 @@ func (g *glob) down(dir spot, seen string, comps []string, depth int) {
 		d, w := g.l.walkTo(g.trail(dir), []string{s.name()}, true)
 		switch {
 		case w == in && d.isDir():
+			was := g.linked
+			g.linked = was || s.node.isLink()
 			g.down(d, seen, rest, depth+1)
+			g.linked = was
 		case w != in && s.node.isLink():
 			// It may lead to a folder somewhere else.
-			g.out = append(g.out, target{d, seen, w})
+			g.out = append(g.out, target{spot: d, seen: seen, way: w, linked: g.linked})
 		}
 	}, c)
 }
 
 func (g *glob) end(dir, s spot, seen string) {
-	t := target{s, seen, in}
+	t := target{spot: s, seen: seen, way: in, linked: g.linked}
 	if g.follow {
 		t.spot, t.way = g.l.walkTo(g.trail(dir), []string{s.name()}, true)
 	}
@@ -98,7 +106,7 @@ func (g *glob) trail(dir spot) []spot {
 func (g *glob) each(dir spot, seen string, f func(spot, string), c string) {
 	names, ok := g.l.names(dir)
 	if !ok && !g.l.more() {
-		g.out = append(g.out, target{dir, seen, unsure})
+		g.out = append(g.out, target{spot: dir, seen: seen, way: unsure, linked: g.linked})
 		return
 	}
 	slices.Sort(names)
@@ -108,14 +116,14 @@ func (g *glob) each(dir spot, seen string, f func(spot, string), c string) {
 		}
 		fits, err := path.Match(c, n)
 		if err != nil {
-			g.out = append(g.out, target{dir, path.Join(seen, c), unsure})
+			g.out = append(g.out, target{spot: dir, seen: path.Join(seen, c), way: unsure, linked: g.linked})
 			return
 		}
 		if !fits {
 			continue
 		}
 		if !g.l.step() {
-			g.out = append(g.out, target{dir, path.Join(seen, c), unsure})
+			g.out = append(g.out, target{spot: dir, seen: path.Join(seen, c), way: unsure, linked: g.linked})
 			return
 		}
 		if s := g.l.child(dir, n); s.there && !s.away || s.made != 0 || s.denied {

@@ -16,10 +16,9 @@ import (
 	"localpc/consent"
 )
 
-// Bounds of one look, beside its context. They do not depend on time: a later
-// look at the same files comes exactly as far.
+// Bounds of one look, beside its context and Options.Max.
 const (
-	maxSpots = 20_000  // names that are looked at
+	maxSpots = 20_000
 	maxNames = 200_000 // names that are read
 	maxDepth = 200
 )
@@ -34,6 +33,9 @@ type Options struct {
 	// read-only, in a directory as the command sees it, and returns at most
 	// 1 MiB of its output. Nil where nothing can be contained.
 	Ask func(ctx context.Context, dir string, argv []string) ([]byte, error)
+	// Max is how many names are looked at; 0 means 20,000. A later look at the
+	// same files comes exactly as far.
+	Max int
 	// StartsUp tells whether a name in the folder is one that other programs
 	// run on their own.
 	StartsUp func(rel string) bool
@@ -75,6 +77,9 @@ type looker struct {
 
 // At counts what the acts of j would do. It is bounded by ctx, and by numbers.
 func At(ctx context.Context, j judge.Judgement, o Options) Found {
+	if o.Max == 0 {
+		o.Max = maxSpots
+	}
 	if o.StartsUp == nil {
 		o.StartsUp = func(string) bool { return false }
 	}
@@ -136,7 +141,7 @@ func (l *looker) step() bool {
 		l.late = true
 		return false
 	}
-	if l.looked++; l.looked > maxSpots {
+	if l.looked++; l.looked > l.o.Max {
 		l.full = true
 		return false
 	}
@@ -184,7 +189,7 @@ func (l *looker) act(a judge.Act, p judge.Part) {
 	case judge.Access:
 		l.access(a)
 	case judge.Extract:
-		l.extract(a)
+		l.extract(a, p)
 	case judge.GitClean:
 		l.gitClean(a)
 	case judge.GitReset, judge.GitRestore:
@@ -215,6 +220,9 @@ type target struct {
 	spot spot
 	seen string // as the command sees it
 	way  way
+	// linked: a pattern went through a link to get there, which may have gone by
+	// the time the name is used.
+	linked bool
 }
 
 // targets looks up the paths of an act, patterns spelled out.
@@ -226,15 +234,19 @@ func (l *looker) targets(paths []judge.Path, follow bool) []target {
 			continue
 		}
 		s, w := l.resolve(p.Name, follow)
-		out = append(out, target{s, p.Name, w})
+		out = append(out, target{spot: s, seen: p.Name, way: w})
 	}
 	return out
 }
 
-// handle deals with what could not be looked at, in the same way for every
+// elsewhere deals with what could not be looked at, in the same way for every
 // verb; true means that it was such.
 func (l *looker) elsewhere(v verb, t target) bool {
 	switch {
+	case t.linked:
+		l.tally(v, func(y *tally) { y.may = true })
+		t.linked = false
+		return l.elsewhere(v, t)
 	case t.way == outside:
 		l.noteOutside(v, t.seen)
 	case t.way == unsure && l.more():
