@@ -23,7 +23,7 @@ func (o *openCard) foot() fyne.CanvasObject {
 		no.Add(kit.NewButton(words, kit.Link, func() { o.answer(false, c) }).WithKeys(o.keys))
 	}
 	o.on.Hide() // until it is known that there is more to read
-	o.yesRow = kit.Row(8, o.on)
+	o.yesRow = kit.Row(12, o.on)
 	if o.card.Digits != "" {
 		o.yesRow.Add(o.hint)
 	}

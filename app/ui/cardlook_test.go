@@ -39,9 +39,9 @@ func (s *stage) connection(place string) desklink.Card {
 	c := s.command("connect-" + place)
 	r := &c.Request
 	r.Capability, r.Action, r.Exact, r.Command = capNetwork, place, "registry.npmjs.org:443", "c1"
-	r.Title, r.Sentence = "Connect to registry.npmjs.org", "npm, which Claude Desktop runs, wants to reach registry.npmjs.org."
-	r.Effects = []consent.Effect{{Kind: consent.EffectConnect, Text: "connects to registry.npmjs.org"}}
-	r.Details = []string{"It is 104.16.3.35 and 104.16.2.35, on the internet", "Encrypted, as far as the port tells (443)"}
+	r.Title, r.Sentence = "Connect to registry.npmjs.org", "Claude Desktop: a command (npm) wants to reach registry.npmjs.org."
+	r.Effects = []consent.Effect{{Kind: consent.EffectConnect, Text: "reaches registry.npmjs.org, a computer on the internet (port 443, encrypted web)"}}
+	r.Details = []string{"At port 443, encrypted web", "Its addresses now: 104.16.3.35, 104.16.2.35"}
 	r.Containable, r.FullOffered, r.Wide = false, false, nil
 	r.Scopes = []consent.Scope{consent.Command, consent.Session, consent.Minutes15, consent.Always}
 	if place != "internet" {

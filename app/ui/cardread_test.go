@@ -241,7 +241,7 @@ func TestReadOnComesToEveryEnd(t *testing.T) {
 		for ; !o.whole() && presses < 200; presses++ {
 			test.Tap(s.button(w, "Read on ↓"))
 			w.Resize(fyne.NewSize(520, room)) // the screen has no more
-			s.paint()
+			s.clock.run(0)
 		}
 		t.Logf("%d presses where %v are to be seen", presses, room)
 		if presses > 60 {
