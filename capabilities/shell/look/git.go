@@ -119,6 +119,11 @@ func (l *looker) gitReset(a judge.Act) {
 		return
 	}
 	tree, paths, sure := l.gitTree(dir, sub, args)
+	if sub == "checkout" && sure && tree != "" && len(paths) == 0 && !slices.ContainsFunc(args, forces) {
+		// Git keeps, or refuses to touch, what it does not have yet.
+		l.note(runs, "git")
+		return
+	}
 	ask := []string{"diff-index", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", tree, "--"}
 	if tree == "" {
 		ask = []string{"diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--"}
@@ -128,7 +133,11 @@ func (l *looker) gitReset(a judge.Act) {
 		l.gitUnsure(replaces, why)
 		return
 	}
-	l.tally(replaces, func(*tally) {})
+	how := replaces
+	if sub == "stash" {
+		how = stashes
+	}
+	l.tally(how, func(*tally) {})
 	overlay := sub == "checkout" && len(paths) > 0
 	fields := strings.Split(answer, "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -143,6 +152,9 @@ func (l *looker) gitReset(a judge.Act) {
 		}
 		s := t.spot
 		switch letter := f[4][0]; {
+		case sub == "stash" && s.there:
+			l.op(how, s)
+			l.hit(how, s)
 		case letter == 'A' && overlay:
 		case letter == 'A' && s.there:
 			l.op(deletes, s)
@@ -197,6 +209,10 @@ func (l *looker) gitTree(dir, sub string, args []string) (tree string, paths []s
 			return "HEAD", nil, sure
 		}
 		return plain[0], nil, sure && len(plain) == 1 && !strings.HasPrefix(plain[0], "-")
+	case "stash":
+		// Put aside; what brings it back touches nothing that git does not have.
+		push := len(plain) == 0 || plain[0] == "push" || plain[0] == "save"
+		return "HEAD", nil, push
 	case "checkout":
 		switch {
 		case dashes == 0:
@@ -214,7 +230,11 @@ func (l *looker) gitTree(dir, sub string, args []string) (tree string, paths []s
 	return "", nil, false
 }
 
-// Bounds of comparing contents with what git has.
+func forces(arg string) bool {
+	return arg == "-f" || arg == "--force" || arg == "--hard" || arg == "--discard-changes"
+}
+
+// maxBlob is how large a file is that is compared with what git has.
 const maxBlob = 8 << 20
 
 // isBlob tells whether a file still has the contents that git knows it by: git

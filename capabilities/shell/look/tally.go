@@ -24,6 +24,7 @@ const (
 	cuts
 	appends
 	moves
+	stashes
 	accesses
 	installs
 	connects
@@ -50,6 +51,7 @@ var verbInfo = [verbs]struct {
 	cuts:     {consent.EffectOverwrite, "cuts", "cut", "; cannot be undone"},
 	appends:  {consent.EffectOverwrite, "adds to", "add to", ""},
 	moves:    {consent.EffectMove, "moves", "move", "; they can be moved back"},
+	stashes:  {consent.EffectMove, "puts aside the changes of", "put aside the changes of", "; git stash pop brings them back"},
 	accesses: {consent.EffectAccess, "changes who may use", "change who may use", ""},
 	installs: {consent.EffectInstall, "installs", "install", ""},
 	connects: {consent.EffectConnect, "connects to", "connect to", ""},

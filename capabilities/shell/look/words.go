@@ -145,7 +145,7 @@ func (y *tally) what(v verb, bytes bool) string {
 			names = append(names, name)
 		}
 		s = list(names, maxNotes)
-		if bytes && v != creates && v != moves && v != accesses && y.files > 0 {
+		if bytes && v != creates && v != moves && v != stashes && v != accesses && y.files > 0 {
 			s += " (" + size(y.bytes) + ")"
 		}
 	case y.nops == 1 && y.ops[0].isDir():
