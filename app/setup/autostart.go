@@ -1,8 +1,6 @@
 package setup
 
-import (
-	"path/filepath"
-)
+import "path/filepath"
 
 // Autostart has the system start this program when the person logs in.
 type Autostart struct {
@@ -30,4 +28,12 @@ func (a Autostart) name() string {
 		return "localpc"
 	}
 	return "localpc-" + HashOf([]byte(filepath.Clean(a.Data)))[:8]
+}
+
+// Undo puts everything back that the book has, as PutBack does, and has the
+// system notice it.
+func Undo(b *Book) (left []string, err error) {
+	left, err = b.PutBack()
+	reload()
+	return left, err
 }

@@ -68,3 +68,5 @@ func (a Autostart) plist() []byte {
 	b.WriteString("</array>\n</dict></plist>\n")
 	return b.Bytes()
 }
+
+func reload() {}

@@ -39,7 +39,7 @@ func (a Autostart) Set(on bool) error {
 	}
 	if !on {
 		left, err := a.Book.PutBack(p.wanted, p.unit, p.entry)
-		a.reload()
+		reload()
 		if err != nil {
 			return fmt.Errorf("what starts this program could not be taken away: %w", err)
 		}
@@ -56,7 +56,7 @@ func (a Autostart) Set(on bool) error {
 		if err = a.Book.Write(p.unit, "describes this program to your systemd", []byte(a.unit()), 0o600); err == nil {
 			err = a.Book.Link(p.wanted, "has your systemd start this program", p.unit)
 		}
-		a.reload()
+		reload()
 	} else {
 		_, why := a.State()
 		return errors.New(why)
@@ -97,7 +97,7 @@ func userManager() bool {
 
 // reload has systemd read its units anew, where there is one; otherwise it does
 // so at the next log-in.
-func (a Autostart) reload() {
+func reload() {
 	if !userManager() {
 		return
 	}

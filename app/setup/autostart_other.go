@@ -18,3 +18,5 @@ func (a Autostart) Set(on bool) error {
 	}
 	return nil
 }
+
+func reload() {}

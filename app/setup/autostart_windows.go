@@ -68,6 +68,8 @@ func setRunValue(name, value string) error {
 	return k.SetStringValue(name, value)
 }
 
+func reload() {}
+
 // putBackElsewhere undoes a change of the registry.
 func putBackElsewhere(c Change) (handled, same bool, err error) {
 	name, ok := strings.CutPrefix(c.Path, inRegistry)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"localpc/app/settings"
@@ -83,12 +84,29 @@ func Ours(p settings.Paths) error {
 	return fmt.Errorf("%s: %w", p.Data, ErrNotOurs)
 }
 
-// Data removes what this program kept in its data directory; with keep the
-// record and what belongs to it stay. It never follows a link, and leaves what
-// is not this program's. left are the paths of that; failed names what could not
-// be removed. While anything failed, or unfinished is set, what another try
-// needs stays too. It is called with the directory's lock.
-func Data(p settings.Paths, keep, unfinished bool) (left []string, failed error) {
+// Spare is what Data leaves in its place.
+type Spare struct {
+	Record bool // the database, outputs and kept versions
+	// Journal: files that were being written, which could not be put back.
+	Journal bool
+	// Settings: what another try needs.
+	Settings bool
+}
+
+// spares tells whether an entry stays.
+func (s Spare) spares(name string) bool {
+	switch {
+	case s.Record && kept(name), s.Journal && name == "journal":
+		return true
+	}
+	return s.Settings && slices.Contains(last, name)
+}
+
+// Data removes what this program kept in its data directory. It never follows a
+// link, and leaves what is not this program's: left are the paths of that.
+// failed names what could not be removed; then what another try needs stays too.
+// It is called with the directory's lock.
+func Data(p settings.Paths, spare Spare) (left []string, failed error) {
 	if err := Ours(p); err != nil {
 		return nil, err
 	}
@@ -104,7 +122,7 @@ func Data(p settings.Paths, keep, unfinished bool) (left []string, failed error)
 		}
 	}
 	for name, inside := range contents {
-		if keep && kept(name) {
+		if spare.spares(name) {
 			continue
 		}
 		fi, err := root.Lstat(name)
@@ -130,7 +148,8 @@ func Data(p settings.Paths, keep, unfinished bool) (left []string, failed error)
 			note(name, root.Remove(name))
 		}
 	}
-	if len(errs) == 0 && !unfinished {
+	spare.Settings = spare.Settings || len(errs) > 0
+	if !spare.Settings {
 		for _, name := range last {
 			note(name, root.Remove(name))
 		}
@@ -142,25 +161,15 @@ func Data(p settings.Paths, keep, unfinished bool) (left []string, failed error)
 		switch _, folder := contents[name]; {
 		case strings.HasPrefix(name, ".settings-"), strings.HasPrefix(name, ".localpc-"):
 			note(name, root.Remove(name)) // cut off while it was written
-		case keep && kept(name), isLast(name) && (unfinished || len(errs) > 0):
-		case folder && len(errs) > 0:
+		case spare.spares(name), folder && len(errs) > 0:
 		default:
 			left = append(left, filepath.Join(p.Data, name))
 		}
 	}
-	if len(left) == 0 && len(errs) == 0 && !keep && !unfinished {
+	if len(left) == 0 && len(errs) == 0 && spare == (Spare{}) {
 		note("", removeDir(p.Data))
 	}
 	return left, errors.Join(errs...)
-}
-
-func isLast(name string) bool {
-	for _, n := range last {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // removeDir removes an empty directory, and the link that leads to it.

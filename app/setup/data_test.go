@@ -40,19 +40,19 @@ func names(t *testing.T, dir string) []string {
 
 func TestDataErased(t *testing.T) {
 	p := dataDir(t)
-	left, err := Data(p, false, false)
+	left, err := Data(p, Spare{})
 	if must(t, err); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 	wantGone(t, p.Data)
-	if _, err := Data(p, false, false); !errors.Is(err, ErrNotOurs) {
+	if _, err := Data(p, Spare{}); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("a second time: %v", err)
 	}
 }
 
 func TestDataKept(t *testing.T) {
 	p := dataDir(t)
-	left, err := Data(p, true, false)
+	left, err := Data(p, Spare{Record: true})
 	if must(t, err); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -60,7 +60,7 @@ func TestDataKept(t *testing.T) {
 		t.Errorf("kept:\n%s\nwant\n%s", got, want)
 	}
 	// What was kept can be erased later.
-	left, err = Data(p, false, false)
+	left, err = Data(p, Spare{})
 	if must(t, err); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -70,14 +70,14 @@ func TestDataKept(t *testing.T) {
 // Where something else has to be tried again, the settings that say what stay.
 func TestDataUnfinished(t *testing.T) {
 	p := dataDir(t)
-	left, err := Data(p, false, true)
+	left, err := Data(p, Spare{Settings: true})
 	if must(t, err); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 	if got, want := strings.Join(names(t, p.Data), " "), "installed.toml localpc.log lock settings.toml"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	_, err = Data(p, false, false)
+	_, err = Data(p, Spare{})
 	must(t, err)
 	wantGone(t, p.Data)
 }
@@ -94,7 +94,7 @@ func TestDataLeavesTheRest(t *testing.T) {
 	must(t, os.Symlink(filepath.Join(theirs, hash), filepath.Join(p.Data, "hub", "hub.poke")))
 	put(t, filepath.Join(p.Data, "notes.txt"), "mine", 0o600)
 	put(t, filepath.Join(p.Data, "hub", "photo.jpg"), "mine", 0o600)
-	left, err := Data(p, false, false)
+	left, err := Data(p, Spare{})
 	must(t, err)
 	slices.Sort(left)
 	if want := filepath.Join(p.Data, "hub") + " " + filepath.Join(p.Data, "notes.txt"); strings.Join(left, " ") != want {
@@ -108,10 +108,10 @@ func TestDataLeavesTheRest(t *testing.T) {
 	// Nothing at all is touched in a directory that is not ours.
 	other := settings.Paths{Data: home}
 	put(t, filepath.Join(home, "sessions", "1"), "mine", 0o600)
-	if _, err := Data(other, false, false); !errors.Is(err, ErrNotOurs) {
+	if _, err := Data(other, Spare{}); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("%v", err)
 	}
-	if _, err := Data(settings.Paths{Data: filepath.Join(home, "nowhere")}, false, false); !errors.Is(err, ErrNotOurs) {
+	if _, err := Data(settings.Paths{Data: filepath.Join(home, "nowhere")}, Spare{}); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("%v", err)
 	}
 	wantFile(t, filepath.Join(home, "sessions", "1"), "mine")
@@ -122,7 +122,7 @@ func TestDataBehindALink(t *testing.T) {
 	p := dataDir(t)
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(p.Data, link))
-	left, err := Data(settings.Paths{Data: link}, false, false)
+	left, err := Data(settings.Paths{Data: link}, Spare{})
 	if must(t, err); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}

@@ -27,11 +27,12 @@ type command struct {
 
 // cli is what every command works with.
 type cli struct {
-	paths settings.Paths
-	json  bool
-	out   io.Writer
-	run   runFlags
-	pair  pairFlags
+	paths  settings.Paths
+	json   bool
+	out    io.Writer
+	run    runFlags
+	pair   pairFlags
+	remove removeFlags
 	// passphraseFile has the passphrase of the encrypted file; "" for none.
 	passphraseFile string
 }
@@ -54,6 +55,8 @@ func commands() map[string]command {
 		"stop-work": {run: stopWork},
 		"resume":    {run: resume},
 		"quit":      {run: quit},
+		"autostart": {run: autostartCommand},
+		"remove":    {run: removeCommand, flags: removeFlagSet},
 		"version":   {run: func(c *cli, _ []string) error { _, err := fmt.Fprintln(c.out, "localpc", version); return err }},
 	}
 }

@@ -30,6 +30,7 @@ import (
 
 // parts is everything that run puts together, to be closed in reverse.
 type parts struct {
+	paths   settings.Paths
 	machine *machine.Machine
 	tray    *tray.Tray
 	set     *settings.Store
@@ -39,8 +40,13 @@ type parts struct {
 	// terminal asks where there is no display; nil before begin.
 	terminal atomic.Pointer[control.Terminal]
 	tell     func(title, body string) // a notification; nil without a display
-	closers  []func()
+	// removal is set once the program is to be taken off this computer.
+	removal atomic.Pointer[removal]
+	closers []func()
 }
+
+// removal of this program: keep leaves the record.
+type removal struct{ keep bool }
 
 func (p *parts) close() {
 	for i := len(p.closers) - 1; i >= 0; i-- {
@@ -49,7 +55,7 @@ func (p *parts) close() {
 }
 
 func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
-	p := &parts{}
+	p := &parts{paths: c.paths}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -115,6 +121,11 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	if o.ContainProblem != "" {
 		o.Warnings = append(o.Warnings, o.ContainProblem)
 	}
+	start, err := c.autostart()
+	if err != nil {
+		return nil, err
+	}
+	o.Autostart, o.SelfTest = start, p.selfTest
 	o.Hooks = p.hooks(exe, quit)
 	if p.machine, err = machine.New(o); err != nil {
 		return nil, err
@@ -130,7 +141,10 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 
 // hooks joins the machine to the tray, the notifications and the desktop.
 func (p *parts) hooks(exe string, quit func()) machine.Hooks {
-	h := machine.Hooks{Quit: quit}
+	h := machine.Hooks{Quit: quit, Remove: func(keep bool) {
+		p.removal.Store(&removal{keep})
+		quit()
+	}}
 	p.tray = tray.New(tray.Options{Log: p.log, Intent: p.wish, Host: func(present bool) {
 		if !present && p.desktop != nil {
 			p.show(snapshot.WindowMain)
@@ -197,7 +211,7 @@ func (p *parts) begin(c *cli) {
 	switch {
 	case p.desktop != nil:
 		p.machine.Asks().Add(p.desktop)
-		if p.set.Get().Hub == "" {
+		if p.set.Get().Hub == "" && !c.run.background {
 			p.show(snapshot.WindowPair)
 		}
 	case term.IsTerminal(int(os.Stdin.Fd())):

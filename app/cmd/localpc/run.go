@@ -21,6 +21,8 @@ import (
 type runFlags struct {
 	embeddedHub, hub, folder, policy string
 	file                             *policy.File // of --policy FILE
+	// background: the system starts it, nobody waits for a window.
+	background bool
 }
 
 func runFlagSet(c *cli, f *flag.FlagSet) {
@@ -28,6 +30,7 @@ func runFlagSet(c *cli, f *flag.FlagSet) {
 	f.StringVar(&c.run.hub, "hub", "", "the hub to connect to")
 	f.StringVar(&c.run.folder, "folder", "", "the folder that is offered first")
 	f.StringVar(&c.run.policy, "policy", "ask", "ask, contained, full, or a policy file")
+	f.BoolVar(&c.run.background, "background", false, "open no window")
 	passphraseFlag(c, f)
 }
 
@@ -113,6 +116,16 @@ func run(c *cli, args []string) error {
 		return err
 	}
 	defer release()
+	removal, err := serve(c)
+	if removal != nil {
+		return errors.Join(err, c.takeAway(context.Background(), removal.keep))
+	}
+	return err
+}
+
+// serve runs everything until the program is to end. removal says that it is to
+// be taken off this computer then; nil otherwise.
+func serve(c *cli) (removal *removal, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
@@ -120,7 +133,7 @@ func run(c *cli, args []string) error {
 
 	p, err := build(ctx, c, cancel)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave(p.log, leaveWithin, os.Exit, p.close)
 	fmt.Fprintln(c.out, p.greeting(c))
@@ -132,7 +145,8 @@ func run(c *cli, args []string) error {
 		p.tray.Run(ctx)
 	}
 	<-ctx.Done()
-	return <-ended
+	err = <-ended
+	return p.removal.Load(), err
 }
 
 // leaveWithin is how long the parts may take to be put away, after the machine
@@ -150,17 +164,25 @@ func leave(log *slog.Logger, within time.Duration, exit func(int), close func())
 	close()
 }
 
-// raise shows the window of the program that runs already.
+// raise shows what the program that runs already has to show: the card that
+// waits, or the window that was seen last.
 func raise(c *cli) error {
+	if c.run.background {
+		return nil
+	}
 	cl, err := control.Dial(c.paths.Socket())
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	if _, err := cl.Intend(snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity}); err != nil {
+	reply, err := cl.Intend(snapshot.Intent{Kind: snapshot.ShowWindow})
+	if err != nil {
 		return fmt.Errorf("it runs already, and its window can't be raised: %w", err)
 	}
-	fmt.Fprintln(c.out, "Local PC Executor runs already; its window was raised.")
+	if reply.Text == "" {
+		reply.Text = "Its window was raised."
+	}
+	fmt.Fprintln(c.out, "Local PC Executor runs already.", reply.Text)
 	return nil
 }
 

@@ -2,7 +2,7 @@ package main
 
 const usage = `Local PC Executor lends this computer to an AI agent, on your terms.
 
-  localpc [run]              start, or raise the window of the one that runs
+  localpc [run]              start, or show the card or window of the one that runs
       --data DIR             where settings, grants and the record are kept
       --embedded-hub ADDR    where the hub inside listens (127.0.0.1:4417)
       --hub URL              connect to this hub
@@ -13,6 +13,7 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
                              contained: files and contained commands in --folder
                              without asking; full: everything, without asking;
                              FILE says what is allowed and denied (see README)
+      --background           open no window, and do nothing where one runs
   localpc pair this          pair with the hub inside
   localpc pair ADDRESS|LINE  sign in at a hub of your own; LINE is what one printed
       --code                 with a code that is typed on any device
@@ -26,9 +27,14 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
   localpc secrets [keychain|file]
                              where tokens and keys are kept, or move them there
       --passphrase-file FILE instead of typing it
+  localpc autostart [on|off|status]
+                             start this program when you log in
   localpc stop-work          stop everything and pause
   localpc resume
   localpc quit
+  localpc remove [--keep|--erase] [--yes]
+                             take this program off this computer, and keep or
+                             erase the record of what was done here
   localpc version
 
 Every command takes --data DIR; status, doctor, grants and record take --json;
