@@ -60,13 +60,14 @@ func TestPersonUsesTheMenu(t *testing.T) {
 	d := apptest.New(t, apptest.Options{Ordinary: true})
 	p := start(t, d)
 	p.expect("host true")
-	p.update(snapshot.Snapshot{State: snapshot.Working, Line: "Claude is working", Machine: "work_shop", Waiting: 1})
+	working := snapshot.Snapshot{State: snapshot.Working, Line: "Claude is working", Machine: "work_shop", Waiting: 1, Capabilities: capabilities("read", "ask", "off")}
+	p.update(working)
 	d.WaitTrayIcon(soon)
 	menu := d.OpenTrayMenu()
 	menu.WaitText(soon, "Claude is working")
 	d.Screenshot("menu")
 	got := strings.Join(d.ReadAndClose(menu), "\n")
-	for _, want := range []string{"Claude is working", "work_shop", "1 waiting: show", "Pause", "Stop everything", "Activity", "Pair", "Quit"} {
+	for _, want := range []string{"Claude is working", "work_shop", "1 waiting: show", "Pause", "Stop everything", "Capabilities", "Activity", "Permissions", "Settings", "Pair", "Quit"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the menu has no %q:\n%s", want, got)
 		}
@@ -77,6 +78,14 @@ func TestPersonUsesTheMenu(t *testing.T) {
 	p.expect("intent show-card")
 	d.ClickTray("Activity")
 	p.expect("intent show-window activity")
+	d.ClickTray("Permissions")
+	p.expect("intent show-window permissions")
+	menu = d.OpenTrayMenu()
+	menu.ClickText("Capabilities")
+	d.WaitText(soon, "Files: reading only")
+	d.Screenshot("capabilities")
+	d.ClickText("Network")
+	p.expect("intent set-capability network ask")
 
 	p.update(snapshot.Snapshot{State: snapshot.Paused, Line: "Paused", Paused: true, Hub: snapshot.Hub{Paired: true}})
 	menu = d.OpenTrayMenu()

@@ -3,6 +3,7 @@ package tray
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	"localpc/app/snapshot"
@@ -11,22 +12,35 @@ import (
 // The places in the menu, from top to bottom.
 const (
 	slotState = iota
+	slotTrusted
+	slotDenied
 	slotWaiting
 	slotFix
 	slotPause
 	slotStop
+	slotCapabilities // with those of them below
 	slotActivity
+	slotPermissions
+	slotSettings
 	slotConnect
 	slotPair
 	slotQuit
-	slots
+
+	// In the menu of slotCapabilities.
+	slotMeaning
+	slotFirst
+	slots = slotFirst + maxCapabilities
 )
+
+// maxCapabilities is how many fit into the menu.
+const maxCapabilities = 8
 
 // entry is one place in the menu.
 type entry struct {
 	label  string
 	shown  bool
 	intent snapshot.Intent // none for text
+	ticked bool            // of a capability: it may be asked for
 }
 
 // view is all that the tray shows; two equal ones look the same.
@@ -43,32 +57,91 @@ func look(s snapshot.Snapshot) view {
 	}
 	line := stateLine(s)
 	v := view{icon: string(s.State), tip: line}
-	v.entries[slotState] = entry{label: line, shown: true}
-	v.entries[slotWaiting] = entry{waitingLabel(s.Waiting), s.Waiting > 0, snapshot.Intent{Kind: snapshot.ShowCard}}
-	v.entries[slotFix] = fixEntry(s)
-	v.entries[slotPause] = entry{"Pause", true, snapshot.Intent{Kind: snapshot.Pause}}
-	if s.Paused || s.Stopped != nil {
-		v.entries[slotPause] = entry{"Resume", true, snapshot.Intent{Kind: snapshot.Resume}}
+	put := func(slot int, label string, in snapshot.Intent) {
+		v.entries[slot] = entry{label: label, shown: label != "", intent: in}
 	}
-	v.entries[slotStop] = entry{"Stop everything", true, snapshot.Intent{Kind: snapshot.StopAll}}
-	v.entries[slotActivity] = entry{"Activity", true, snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity}}
-	v.entries[slotConnect] = entry{connectLabel(s), s.Hub.Paired, pairWindow}
-	v.entries[slotPair] = entry{"Pair…", true, pairWindow}
+	put(slotState, line, snapshot.Intent{})
+	put(slotTrusted, trustedLabel(s.Sessions), window(snapshot.WindowPermissions))
+	put(slotDenied, deniedLabel(s.Sessions), window(snapshot.WindowPermissions))
+	put(slotWaiting, waitingLabel(s.Waiting), snapshot.Intent{Kind: snapshot.ShowCard})
+	v.entries[slotFix] = fixEntry(s)
+	put(slotPause, "Pause", snapshot.Intent{Kind: snapshot.Pause})
+	if s.Paused || s.Stopped != nil {
+		put(slotPause, "Resume", snapshot.Intent{Kind: snapshot.Resume})
+	}
+	put(slotStop, "Stop everything", snapshot.Intent{Kind: snapshot.StopAll})
+	capabilityEntries(&v, s.Capabilities)
+	put(slotActivity, "Activity…", window(snapshot.WindowActivity))
+	put(slotPermissions, "Permissions…", window(snapshot.WindowPermissions))
+	put(slotSettings, "Settings…", window(snapshot.WindowSettings))
+	put(slotPair, "Pair…", window(snapshot.WindowPair))
 	switch {
 	case s.Hub.Paired:
-		v.entries[slotPair] = entry{"Unpair", true, snapshot.Intent{Kind: snapshot.Unpair}}
+		put(slotConnect, connectLabel(s), window(snapshot.WindowPair))
+		put(slotPair, "Unpair", snapshot.Intent{Kind: snapshot.Unpair})
 	case s.Connect.SignIn != nil:
 		v.entries[slotPair].label = "Show the sign-in…"
 	}
-	v.entries[slotQuit] = entry{"Quit", true, snapshot.Intent{Kind: snapshot.Quit}}
+	put(slotQuit, "Quit", snapshot.Intent{Kind: snapshot.Quit})
 	return v
 }
 
-// pairWindow is the window for pairing, for a sign-in on its way, and for what
-// is next.
-var pairWindow = snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowPair}
+func window(name string) snapshot.Intent {
+	return snapshot.Intent{Kind: snapshot.ShowWindow, Text: name}
+}
 
-// connectLabel is where that window leads from a computer that is paired.
+// capabilityEntries are the ticks: what may be asked for. A click takes one from
+// never to its widest extent, and from any other to never.
+func capabilityEntries(v *view, all []snapshot.Capability) {
+	if len(all) == 0 {
+		return
+	}
+	v.entries[slotCapabilities] = entry{label: "Capabilities", shown: true}
+	v.entries[slotMeaning] = entry{label: "Ticked: may be asked for", shown: true}
+	for i, c := range all[:min(len(all), maxCapabilities)] {
+		e := entry{label: plain(c.Label, 30), shown: len(c.Extents) > 0, ticked: c.Extent != off}
+		e.intent = snapshot.Intent{Kind: snapshot.SetCapability, Text: c.Name, Way: off}
+		for j, extent := range c.Extents {
+			switch {
+			case j == 0 && !e.ticked:
+				e.intent.Way = extent.Value
+			case j > 0 && e.ticked && extent.Value == c.Extent:
+				e.label += ": " + strings.ToLower(plain(extent.Label, 30))
+			}
+		}
+		v.entries[slotFirst+i] = e
+	}
+}
+
+// off is the extent of what is never asked for.
+const off = "off"
+
+// trustedLabel says how long the session that is trusted longest is so. The
+// time of the clock does not change each second.
+func trustedLabel(sessions []snapshot.Session) string {
+	var until time.Time
+	for _, s := range sessions {
+		if s.TrustedUntil.After(until) {
+			until = s.TrustedUntil
+		}
+	}
+	if until.IsZero() {
+		return ""
+	}
+	return "Trusted until " + until.Local().Format("15:04")
+}
+
+// deniedLabel names a session that keeps being denied.
+func deniedLabel(sessions []snapshot.Session) string {
+	for _, s := range sessions {
+		if s.Denied >= snapshot.DeniedOften {
+			return plain(s.Principal, 24) + " keeps being denied: show"
+		}
+	}
+	return ""
+}
+
+// connectLabel is where the Pair window leads from a computer that is paired.
 func connectLabel(s snapshot.Snapshot) string {
 	switch {
 	case s.Connect.SignIn != nil:
@@ -113,7 +186,12 @@ func stateWord(s snapshot.State) string {
 	return "Offline"
 }
 
-func waitingLabel(n int) string { return fmt.Sprintf("%d waiting: show", max(n, 0)) }
+func waitingLabel(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d waiting: show", n)
+}
 
 // fixEntry is what mends a problem, unless the menu has that already.
 func fixEntry(s snapshot.Snapshot) entry {
@@ -122,7 +200,7 @@ func fixEntry(s snapshot.Snapshot) entry {
 	case "", snapshot.Pair, snapshot.Unpair, snapshot.Pause, snapshot.Resume, snapshot.ShowCard, snapshot.Quit:
 		return entry{}
 	}
-	return entry{label, label != "", snapshot.Intent{Kind: s.Fix}}
+	return entry{label: label, shown: label != "", intent: snapshot.Intent{Kind: s.Fix}}
 }
 
 // plain makes text of other people fit for a menu: no control or direction

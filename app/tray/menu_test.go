@@ -3,6 +3,7 @@ package tray
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"localpc/app/snapshot"
 )
@@ -11,11 +12,38 @@ import (
 func shown(v view) string {
 	var out []string
 	for _, e := range v.entries {
+		if e.ticked {
+			e.label = "✓ " + e.label
+		}
 		if e.shown {
 			out = append(out, e.label)
 		}
 	}
 	return strings.Join(out, " | ")
+}
+
+// capabilities are three, each with its extent.
+func capabilities(files, shell, network string) []snapshot.Capability {
+	ask, never := snapshot.Extent{Value: "ask", Label: "May be asked for"}, snapshot.Extent{Value: "off", Label: "Never"}
+	return []snapshot.Capability{
+		{Name: "files", Label: "Files", Extent: files, Extents: []snapshot.Extent{ask, {Value: "read", Label: "Reading only"}, never}},
+		{Name: "shell", Label: "Commands", Extent: shell, Extents: []snapshot.Extent{ask, {Value: "contained", Label: "Contained only"}, never}},
+		{Name: "network", Label: "Network", Extent: network, Extents: []snapshot.Extent{ask, never}},
+	}
+}
+
+// A click on a capability switches it off, or on as far as it goes.
+func TestCapabilityIntents(t *testing.T) {
+	v := look(snapshot.Snapshot{Capabilities: capabilities("ask", "contained", "off")})
+	for i, want := range []snapshot.Intent{
+		{Kind: snapshot.SetCapability, Text: "files", Way: "off"},
+		{Kind: snapshot.SetCapability, Text: "shell", Way: "off"},
+		{Kind: snapshot.SetCapability, Text: "network", Way: "ask"},
+	} {
+		if got := v.entries[slotFirst+i].intent; got != want {
+			t.Errorf("a click sends %+v, want %+v", got, want)
+		}
+	}
 }
 
 func TestLook(t *testing.T) {
@@ -26,34 +54,40 @@ func TestLook(t *testing.T) {
 		want string
 	}{
 		{"nothing known", snapshot.Snapshot{},
-			"Offline | Pause | Stop everything | Activity | Pair… | Quit"},
+			"Offline | Pause | Stop everything | Activity… | Permissions… | Settings… | Pair… | Quit"},
 		{"not paired", snapshot.Snapshot{State: snapshot.Offline, Line: "Not paired yet", Machine: "Workshop PC"},
-			"Not paired yet · Workshop PC | Pause | Stop everything | Activity | Pair… | Quit"},
+			"Not paired yet · Workshop PC | Pause | Stop everything | Activity… | Permissions… | Settings… | Pair… | Quit"},
 		{"paired", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired},
-			"Online | Pause | Stop everything | Activity | Connect a program… | Unpair | Quit"},
+			"Online | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"a card waits", snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 2, Hub: paired},
-			"Claude waits for you | 2 waiting: show | Pause | Stop everything | Activity | Connect a program… | Unpair | Quit"},
+			"Claude waits for you | 2 waiting: show | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"paused", snapshot.Snapshot{State: snapshot.Paused, Paused: true, Hub: paired},
-			"Paused | Resume | Stop everything | Activity | Connect a program… | Unpair | Quit"},
+			"Paused | Resume | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"stopped", snapshot.Snapshot{State: snapshot.Paused, Line: "Everything stopped", Stopped: &snapshot.Stopped{}, Hub: paired},
-			"Everything stopped | Resume | Stop everything | Activity | Connect a program… | Unpair | Quit"},
+			"Everything stopped | Resume | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"another copy took over", snapshot.Snapshot{State: snapshot.Offline, Line: "Connected elsewhere", Hub: paired,
 			Fix: snapshot.Reconnect, FixLabel: "Connect here"},
-			"Connected elsewhere | Connect here | Pause | Stop everything | Activity | Connect a program… | Unpair | Quit"},
+			"Connected elsewhere | Connect here | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"a fix that is in the menu already", snapshot.Snapshot{State: snapshot.Paused, Paused: true,
 			Fix: snapshot.Resume, FixLabel: "Resume"},
-			"Paused | Resume | Stop everything | Activity | Pair… | Quit"},
+			"Paused | Resume | Stop everything | Activity… | Permissions… | Settings… | Pair… | Quit"},
 		{"paired with a platform", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: snapshot.Hub{Paired: true, Kind: "autogpt"}},
-			"Online | Pause | Stop everything | Activity | Use in AutoGPT… | Unpair | Quit"},
+			"Online | Pause | Stop everything | Activity… | Permissions… | Settings… | Use in AutoGPT… | Unpair | Quit"},
 		{"signing in", snapshot.Snapshot{State: snapshot.Offline, Line: "Not paired yet", Machine: "Workshop PC",
 			Connect: snapshot.Connect{SignIn: &snapshot.SigningIn{Kind: "own", Hub: "https://hub.example"}}},
-			"Signing in… · Workshop PC | Pause | Stop everything | Activity | Show the sign-in… | Quit"},
+			"Signing in… · Workshop PC | Pause | Stop everything | Activity… | Permissions… | Settings… | Show the sign-in… | Quit"},
 		{"a card waits during a sign-in", snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 1, Hub: paired,
 			Connect: snapshot.Connect{SignIn: &snapshot.SigningIn{Kind: "own", Hub: "https://hub.example"}}},
-			"Claude waits for you | 1 waiting: show | Pause | Stop everything | Activity | Show the sign-in… | Unpair | Quit"},
+			"Claude waits for you | 1 waiting: show | Pause | Stop everything | Activity… | Permissions… | Settings… | Show the sign-in… | Unpair | Quit"},
+		{"trusted, and denied", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired, Sessions: []snapshot.Session{
+			{Principal: "Claude", TrustedUntil: time.Date(2026, 5, 1, 14, 5, 30, 0, time.Local)}, {Principal: "Other\nagent", Denied: snapshot.DeniedOften}, {Denied: 1}}},
+			"Online | Trusted until 14:05 | Other agent keeps being denied: show | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
+		{"capabilities", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired, Capabilities: capabilities("ask", "contained", "off")},
+			"Online | Pause | Stop everything | Capabilities | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit | " +
+				"Ticked: may be asked for | ✓ Files | ✓ Commands: contained only | Network"},
 		{"sign in again", snapshot.Snapshot{State: snapshot.SignIn, Hub: snapshot.Hub{Paired: true, Kind: "own"},
 			Fix: snapshot.Pair, FixLabel: "Sign in"},
-			"Sign in again | Pause | Stop everything | Activity | Sign in again… | Unpair | Quit"},
+			"Sign in again | Pause | Stop everything | Activity… | Permissions… | Settings… | Sign in again… | Unpair | Quit"},
 	} {
 		if got := shown(look(c.s)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
@@ -68,7 +102,9 @@ func TestIntents(t *testing.T) {
 		"1 waiting: show": {Kind: snapshot.ShowCard},
 		"Pause":           {Kind: snapshot.Pause},
 		"Stop everything": {Kind: snapshot.StopAll},
-		"Activity":        {Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity},
+		"Activity…":       {Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity},
+		"Permissions…":    {Kind: snapshot.ShowWindow, Text: snapshot.WindowPermissions},
+		"Settings…":       {Kind: snapshot.ShowWindow, Text: snapshot.WindowSettings},
 		"Pair…":           {Kind: snapshot.ShowWindow, Text: snapshot.WindowPair},
 		"Quit":            {Kind: snapshot.Quit},
 	}
@@ -123,6 +159,7 @@ func TestUpdateWakesOnlyForAChange(t *testing.T) {
 	tr.Update(s)
 	<-tr.wake
 	s.Seq, s.Entries = 7, []snapshot.Entry{{ID: "1"}}
+	s.Sessions = []snapshot.Session{{ID: "1", Running: 3}}
 	tr.Update(s)
 	select {
 	case <-tr.wake:

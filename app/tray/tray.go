@@ -87,6 +87,18 @@ func (t *Tray) again() {
 	}
 }
 
+// redraw has one entry drawn once more.
+func (t *Tray) redraw(slot int) {
+	t.mu.Lock()
+	t.seen.entries[slot].label = ""
+	t.seen.entries[slot].ticked = !t.want.entries[slot].ticked
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
 // Run shows the tray until ctx ends. Where there is no desktop it tells Host
 // so and does nothing else: a missing or dying session bus never ends or
 // blocks the program. On macOS it has to be called on the main goroutine.
@@ -127,10 +139,18 @@ func (t *Tray) serve(ctx context.Context, ready func()) {
 // stays open.
 func (t *Tray) build() (items [slots]*systray.MenuItem, ok bool) {
 	for slot := range items {
-		if slot == slotPause || slot == slotActivity || slot == slotConnect {
+		switch slot {
+		case slotPause, slotCapabilities, slotActivity, slotConnect:
 			systray.AddSeparator()
 		}
-		items[slot] = systray.AddMenuItem("", "")
+		switch {
+		case slot < slotMeaning:
+			items[slot] = systray.AddMenuItem("", "")
+		case slot == slotMeaning:
+			items[slot] = items[slotCapabilities].AddSubMenuItem("", "")
+		default:
+			items[slot] = items[slotCapabilities].AddSubMenuItemCheckbox("", "", false)
+		}
 	}
 	return items, t.draw(items)
 }
@@ -159,8 +179,11 @@ func (t *Tray) draw(items [slots]*systray.MenuItem) (ok bool) {
 		if now.label != was.label {
 			item.SetTitle(mnemonicFree(now.label))
 		}
-		if slot == slotState && seen.icon == "" {
+		if (slot == slotState || slot == slotMeaning) && seen.icon == "" {
 			item.Disable() // it is text, not an entry
+		}
+		if now.ticked != was.ticked {
+			tick(item, now.ticked)
 		}
 		switch {
 		case now.shown && !was.shown && seen.icon != "":
@@ -170,6 +193,14 @@ func (t *Tray) draw(items [slots]*systray.MenuItem) (ok bool) {
 		}
 	}
 	return true
+}
+
+func tick(item *systray.MenuItem, on bool) {
+	if on {
+		item.Check()
+	} else {
+		item.Uncheck()
+	}
 }
 
 // clicks sends the intent of one entry for each click on it.
@@ -188,6 +219,9 @@ func (t *Tray) clicks(ctx context.Context, slot int, item *systray.MenuItem) {
 		t.mu.Unlock()
 		if e.shown && e.intent.Kind != "" {
 			t.opts.Intent(e.intent)
+		}
+		if slot >= slotFirst {
+			t.redraw(slot) // the panel has moved the tick by itself
 		}
 	}
 }

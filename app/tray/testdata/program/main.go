@@ -21,7 +21,7 @@ func main() {
 	defer stop()
 	t := tray.New(tray.Options{
 		Intent: func(i snapshot.Intent) {
-			fmt.Println("intent", i.Kind, i.Text)
+			fmt.Println(strings.TrimSpace(fmt.Sprint("intent ", i.Kind, " ", i.Text, " ", i.Way)))
 			if i.Kind == snapshot.Quit {
 				stop()
 			}
