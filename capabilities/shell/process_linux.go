@@ -264,7 +264,8 @@ type withFile struct {
 func (w *withFile) Read(b []byte) (int, error) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := w.conn.ReadMsgUnix(b, oob)
-	if oobn == 0 {
+	n = max(n, 0) // less than none with an error
+	if oobn <= 0 {
 		return n, err
 	}
 	messages, perr := unix.ParseSocketControlMessage(oob[:oobn])

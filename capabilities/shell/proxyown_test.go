@@ -118,7 +118,8 @@ func TestWhatAProxyDoesNotTake(t *testing.T) {
 }
 
 func TestASlowHeadIsGivenUp(t *testing.T) {
-	defer func(d time.Duration) { headWithin = d }(headWithin)
+	was := headWithin
+	t.Cleanup(func() { headWithin = was }) // after the proxy's end
 	headWithin = 300 * time.Millisecond
 	_, address := newTestProxy(t, leadTo(""))
 	for _, begin := range []string{"", "GET http://exa", "\x05\x01"} {
