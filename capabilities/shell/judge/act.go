@@ -76,7 +76,7 @@ type Act struct {
 	Op        Op
 	Paths     []Path
 	From      []Path
-	Into      *Path // a directory that takes From, or may be one
+	Into      *Path // a directory that takes From, where that is sure
 	Recursive bool
 	Find      *Find    // for what find chooses itself, below Paths
 	Dir       string   // where it happens, for git

@@ -1,0 +1,185 @@
+package judge
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// files are the scripts of the folder that the tables know.
+var files = map[string]string{
+	"/home/user/clean.sh":         "#!/bin/sh\nrm -rf build\n",
+	"/home/user/show.sh":          "#!/bin/bash\ncat notes.txt\n",
+	"/home/user/args.sh":          "#!/bin/bash\nrm -- \"$1\"\n",
+	"/home/user/lib.sh":           "greet() { echo hello; }\nwipe() { rm -rf \"$1\"; }\n",
+	"/home/user/tool.py":          "print(1)\n",
+	"/home/user/package.json":     "{}\n",
+	"/home/user/Makefile":         "all:\n\trm x\n",
+	"/home/user/rule.sed":         "w out.txt\n",
+	"/home/user/sum.awk":          "{ s += $1 } END { print s }\n",
+	"/home/user/evil/.git/config": "[core]\n\tfsmonitor = ./x.sh\n",
+	"/home/user/repo/.git/config": "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.org/x.git\n",
+}
+
+func command(text string) Command {
+	c := Command{
+		Argv: []string{"bash", "--noprofile", "--norc", "-c", text},
+		Dir:  "/home/user", Home: "/home/user", Folder: "/home/user",
+		Read: func(p string) ([]byte, bool) { s, ok := files[p]; return []byte(s), ok },
+		List: func(d string) ([]string, bool) {
+			if d == "/home/user/odd" {
+				return []string{"-rf.txt", "a.txt"}, true
+			}
+			return []string{"a.txt", "b.txt", "notes.txt", "x.tmp"}, true
+		},
+	}
+	if sh, ok := strings.CutPrefix(text, "#!sh "); ok {
+		c.Argv = []string{"sh", "-c", sh}
+	}
+	return c
+}
+
+// effects writes a judgement in the notation of testdata/lines.txt.
+func effects(j Judgement) string {
+	if j.Problem != "" {
+		return "problem"
+	}
+	var out []string
+	add := func(s string) {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, p := range j.Parts {
+		for _, a := range p.Acts {
+			add(effect(a))
+		}
+	}
+	if len(out) == 0 {
+		return "nothing"
+	}
+	return strings.Join(out, "; ")
+}
+
+func effect(a Act) string {
+	names := func(ps []Path) string {
+		var out []string
+		for _, p := range ps {
+			n := strings.TrimPrefix(p.Name, "/home/user/")
+			if p.Name == "/home/user" {
+				n = "."
+			}
+			if !p.Glob && hasMeta(n) {
+				n = "'" + n + "'"
+			}
+			out = append(out, n)
+		}
+		return strings.Join(out, ",")
+	}
+	s := map[Op]string{Read: "read", Create: "create", Write: "write", Append: "append", Edit: "edit", Truncate: "truncate", Delete: "delete", Move: "move", Copy: "copy", Link: "link",
+		Access: "access", Extract: "extract", GitClean: "gitclean", GitReset: "gitreset", GitRestore: "gitrestore", Run: "run", Connect: "connect", Settings: "settings", Install: "install",
+		Env: "env", Root: "root", Unknown: "unknown"}[a.Op]
+	if a.Recursive {
+		s += " -r"
+	}
+	if len(a.From) > 0 {
+		s += " " + names(a.From) + " ->"
+	}
+	if a.Into != nil {
+		s += " " + names([]Path{*a.Into}) + "/"
+	}
+	if len(a.Paths) > 0 {
+		s += " " + names(a.Paths)
+	}
+	if (a.Op == Copy || a.Op == Move || a.Op == Link) && !a.Replaces {
+		s += " keeping"
+	}
+	if f := a.Find; f != nil {
+		s += " find"
+		for _, n := range f.Names {
+			s += " name=" + n
+		}
+		for _, n := range f.FoldNames {
+			s += " iname=" + n
+		}
+		if f.Types != "" {
+			s += " type=" + f.Types
+		}
+		if f.MaxDepth >= 0 {
+			s += fmt.Sprint(" max=", f.MaxDepth)
+		}
+		if len(f.Others) > 0 {
+			s += " others"
+		}
+	}
+	switch a.Op {
+	case Run:
+		s += " " + a.Program
+		for _, x := range a.Scripts {
+			s += " [" + names([]Path{{Name: x}}) + "]"
+		}
+	case Connect:
+		if s += " " + a.Host; a.Port != 0 {
+			s += fmt.Sprint(":", a.Port)
+		}
+	case Settings, Install, Env:
+		s += " " + a.What
+	case GitClean, GitReset, GitRestore:
+		s += " in " + names([]Path{{Name: a.Dir}})
+	}
+	return strings.TrimSpace(s)
+}
+
+type line struct {
+	text, want string
+	at         int
+}
+
+// lines are those of a file of testdata: "text => effects", where ⏎ is a new
+// line and # begins a comment.
+func lines(t testing.TB, name string) []line {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []line
+	for i, l := range strings.Split(string(b), "\n") {
+		if l == "" || strings.HasPrefix(l, "# ") {
+			continue
+		}
+		text, want, ok := strings.Cut(l, " => ")
+		if !ok {
+			t.Fatalf("%s:%d: no =>", name, i+1)
+		}
+		out = append(out, line{strings.TrimRight(strings.ReplaceAll(text, "⏎", "\n"), " "), strings.TrimSpace(want), i + 1})
+	}
+	return out
+}
+
+func TestLines(t *testing.T) {
+	ls := lines(t, "testdata/lines.txt")
+	if len(ls) < 300 {
+		t.Errorf("only %d lines", len(ls))
+	}
+	for _, l := range ls {
+		j := Line(command(l.text))
+		if got := effects(j); got != l.want {
+			t.Errorf("lines.txt:%d: %s\n got %s\nwant %s", l.at, l.text, got, l.want)
+			for _, p := range j.Parts {
+				for _, a := range p.Acts {
+					if a.Op == Unknown {
+						t.Logf("    why: %s", a.Why)
+					}
+				}
+			}
+		}
+		for _, p := range j.Parts {
+			if p.Sentence == "" {
+				t.Errorf("lines.txt:%d: %s: a part without a sentence: %q", l.at, l.text, p.Text)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package judge is step 3 for a line of shell: it reads the text, follows what
+// it would start through lists, wrappers and scripts, and says part by part what
+// each would do. It looks at nothing on this computer but what it is given.
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bounds of judging one command. What is beyond them is a Problem.
+const (
+	maxText  = 128 << 10
+	maxParts = 2000
+	maxSteps = 60000
+	maxDepth = 40 // of texts, functions and wrappers in each other
+)
+
+// Line judges what a command would do. It looks at nothing but the command
+// and what Read and List give, and always returns.
+func Line(cmd Command) (j Judgement) {
+	w := &walker{cmd: cmd, programs: tables(), read: map[string]bool{}}
+	defer func() {
+		if r := recover(); r != nil {
+			stop, ok := r.(tooMuch)
+			if !ok {
+				stop = "This command could not be read, so what it does can't be told beforehand."
+			}
+			j.Problem = string(stop)
+		}
+		j.Parts = w.finish()
+		j.Read = slices.Sorted(maps.Keys(w.read))
+	}()
+	size := 0
+	for _, a := range cmd.Argv {
+		size += len(a)
+		if p := unreadable(a); p != "" {
+			panic(tooMuch(p))
+		}
+	}
+	switch {
+	case len(cmd.Argv) == 0:
+		panic(tooMuch("There is no command."))
+	case size > maxText:
+		panic(tooMuch("This command is too long to be read before it runs."))
+	}
+	st := &state{vars: map[string]value{}, funcs: map[string][]function{}, posKnown: true}
+	if path.IsAbs(cmd.Dir) {
+		st.cwd = []string{path.Clean(cmd.Dir)}
+	}
+	fr := &frame{src: strings.Join(cmd.Argv, " ")}
+	w.environment(fr, st)
+	args := make([]word, len(cmd.Argv))
+	for i, a := range cmd.Argv {
+		args[i] = lit(a)
+	}
+	c := &call{w: w, fr: fr, st: st, args: args, text: fr.src, bare: true, outermost: true}
+	c.run()
+	return j
+}
+
+// tooMuch is a sentence that ends the judging.
+type tooMuch string
+
+// unreadable says why a text is not one that is read here, or "".
+func unreadable(s string) string {
+	if !utf8.ValidString(s) {
+		return "This command has bytes that are no text, so it can't be read before it runs."
+	}
+	for _, r := range s {
+		switch {
+		case r == '\r':
+			return "This command has carriage returns in it, which shells take for a part of a word, so it can't be read before it runs."
+		case r < ' ' && r != '\n' && r != '\t' || r == 0x7f:
+			return "This command has control characters in it, so it can't be read before it runs."
+		}
+	}
+	return ""
+}
+
+// environment is a part for what the request sets and programs heed.
+func (w *walker) environment(fr *frame, st *state) {
+	var acts []Act
+	for _, name := range slices.Sorted(maps.Keys(w.cmd.Env)) {
+		v := w.cmd.Env[name]
+		switch {
+		case strings.HasPrefix(name, "BASH_FUNC_"):
+		case name == "HOME" && v == w.cmd.Home, name == "PATH" && systemPath(v), name == "SHELL" && (v == "/bin/bash" || v == "/bin/sh"), name == "PWD":
+			continue
+		case !mattersToPrograms(name):
+			continue
+		}
+		acts = append(acts, Act{Op: Env, What: name})
+	}
+	if len(acts) > 0 {
+		w.add(&part{Part: Part{Acts: acts}})
+	}
+	_, st.oddSplit = w.cmd.Env["IFS"]
+}
+
+var systemDirs = map[string]bool{
+	"/bin": true, "/usr/bin": true, "/usr/local/bin": true, "/sbin": true, "/usr/sbin": true, "/usr/local/sbin": true,
+	"/opt/homebrew/bin": true, "/usr/games": true,
+}
+
+func systemPath(v string) bool {
+	for d := range strings.SplitSeq(v, ":") {
+		if !systemDirs[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// frame is one text that is walked: the line itself, a script, what eval gets.
+type frame struct {
+	src   string
+	posix bool
+	via   []string
+	depth int
+}
+
+func (fr *frame) inner(src string, via ...string) *frame {
+	c := *fr
+	c.src, c.depth = src, fr.depth+1
+	c.via = append(slices.Clone(fr.via), via...)
+	if c.depth > maxDepth {
+		panic(tooMuch("This command has too many commands inside each other to be read before it runs."))
+	}
+	return &c
+}
+
+// text is the bytes of a node.
+func (fr *frame) text(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to > len(fr.src) || from >= to {
+		return ""
+	}
+	return strings.TrimRight(fr.src[from:to], " \t\n;")
+}
+
+// parse reads a text as the shells do that posix names, or says why not.
+func parse(src string, posix bool) (*syntax.File, error) {
+	if p := unreadable(src); p != "" {
+		return nil, fmt.Errorf("%s", p)
+	}
+	lang := syntax.LangBash
+	if posix {
+		lang = syntax.LangPOSIX
+	}
+	f, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(src), "")
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// walker judges one command.
+type walker struct {
+	cmd      Command
+	programs map[string]*program
+	parts    []*part
+	read     map[string]bool
+	steps    int
+	oddOut   bool // standard output may be a file that was opened for reading
+	dry      int  // more than none: nothing is noted down
+	nest     int  // how deep in the syntax
+}
+
+func (w *walker) step() {
+	if w.steps++; w.steps > maxSteps {
+		panic(tooMuch("This command is too long to be read before it runs."))
+	}
+}
+
+func (w *walker) add(p *part) {
+	if w.dry > 0 {
+		return
+	}
+	if len(w.parts) >= maxParts {
+		panic(tooMuch("This command has too many parts to be read before it runs."))
+	}
+	w.parts = append(w.parts, p)
+}
+
+// part is a Part on its way.
+type part struct {
+	Part
+	prog *program
+	name string // of the program
+}
