@@ -323,6 +323,22 @@ func TestSurfaceLostWithMany(t *testing.T) {
 			a.ended(t, consent.Undelivered, 0, "closed by an error")
 		}
 		p.want(t, "a+0", "-a", "b+0", "b+0")
+
+		// What the person has seen is not shown once more after an error.
+		p.now(false)
+		ctx, cancel = context.WithCancel(t.Context())
+		first := prompt(t.Context(), q, like("first", "f"))
+		head = prompt(ctx, q, like("e", "e"))
+		rest := prompt(t.Context(), q, like("f", "e"))
+		q.Shown("first")
+		must(t, q.Answer("first", allow))
+		first.ended(t, consent.Allowed, 0, "")
+		q.Shown("e")
+		cancel()
+		head.open()
+		q.Lost(p)
+		rest.ended(t, consent.Undelivered, 0, "closed by an error")
+		p.want(t, "first+0", "-first", "e+0", "-e", "f+0")
 	})
 }
 

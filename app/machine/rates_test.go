@@ -73,9 +73,6 @@ func TestASessionAsksTooFast(t *testing.T) {
 		t.Errorf("the log tells of it %d times", n)
 	}
 	must(t, r.do("s2"))
-	if _, err := r.call(wire.TypeSessionTTL, &wire.SessionTTL{SessionID: "s1", TTLSeconds: 60}); err != nil {
-		t.Errorf("setting the session's end: %v", err)
-	}
 	r.rate(func(s *settings.Rates) { s.Shell = 0 }) // the usual, at once
 	must(t, r.do("s1"))
 	if ran != 4 {
@@ -114,6 +111,14 @@ func TestAProgramOpensSessionsTooFast(t *testing.T) {
 		wantCode(t, open(fmt.Sprint("more", n), "k1"), wire.CodeOverloaded)
 	}
 	must(t, open("s2", "k2"))
+	if _, err := r.call(wire.TypeSessionTTL, &wire.SessionTTL{SessionID: "s1", TTLSeconds: 60}); err != nil {
+		t.Errorf("setting a session's end: %v", err)
+	}
+	for _, typ := range []wire.Type{wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeProcessSignal} {
+		for range 3 {
+			must(t, r.m.rates.begins(&task{who: asker{hub: settings.HubThis, principal: consent.Principal{ID: "k1"}}, executor: r.m.sessions, call: capabilities.Call{Type: typ}}))
+		}
+	}
 	if len(r.m.sessions.ids()) != 2 || len(r.person.seen()) != 2 {
 		t.Errorf("sessions %v, %d cards", r.m.sessions.ids(), len(r.person.seen()))
 	}
