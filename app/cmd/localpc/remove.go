@@ -24,6 +24,7 @@ import (
 	"localpc/app/setup"
 	"localpc/app/snapshot"
 	"localpc/app/store"
+	"localpc/app/tray"
 	"localpc/capabilities/files"
 	"localpc/consent"
 	"localpc/consent/record"
@@ -173,6 +174,26 @@ func (c *cli) takeAway(ctx context.Context, keep bool) error {
 	fmt.Fprintln(c.out, "The programs themselves, and the folders that you lent, are where they were.")
 	return nil
 }
+
+// farewell tells a person at a display how the removal went, which began in a
+// window that has gone.
+func (c *cli) farewell(keep bool, err error) {
+	if !hasDisplay() {
+		return
+	}
+	title, words := "Local PC Executor was removed", "Nothing of it runs on this computer any more."
+	switch {
+	case err != nil:
+		title, words = "Not everything could be removed", "Run localpc remove in a terminal: it says what is left, and tries again."
+	case keep:
+		words = "The record of what was done here stays in " + c.paths.Data + "."
+	}
+	note := tray.NewNotifier(tray.NotifierOptions{Show: func() {}, Log: slog.New(slog.DiscardHandler)})
+	note.Show(title, words)
+	time.Sleep(farewellFor) // to be sent; Close would take it off the screen
+}
+
+const farewellFor = time.Second
 
 // savedSettings reads the settings without making any.
 func savedSettings(p settings.Paths) (s settings.Settings, err error) {

@@ -105,7 +105,7 @@ func TestRemove(t *testing.T) {
 // and ends.
 func TestRemoveFromTheWindow(t *testing.T) {
 	t.Parallel()
-	p := start(t, apptest.Options{NoNotifications: true, NoTray: true})
+	p := start(t, apptest.Options{NoTray: true})
 	p.pair()
 	c, err := control.Dial(filepath.Join(p.data, "control.sock"))
 	if err != nil {
@@ -118,6 +118,7 @@ func TestRemoveFromTheWindow(t *testing.T) {
 	if _, err := c.Intend(snapshot.Intent{Kind: snapshot.Remove, Text: "erase"}); err != nil {
 		t.Fatal(err)
 	}
+	p.d.WaitText(30*time.Second, "Local PC Executor was removed")
 	if code := p.p.ExitCode(30 * time.Second); code != 0 {
 		t.Errorf("the program ended with %d:\n%s", code, p.p.Output())
 	}

@@ -118,7 +118,8 @@ func run(c *cli, args []string) error {
 	defer release()
 	removal, err := serve(c)
 	if removal != nil {
-		return errors.Join(err, c.takeAway(context.Background(), removal.keep))
+		err = errors.Join(err, c.takeAway(context.Background(), removal.keep))
+		c.farewell(removal.keep, err)
 	}
 	return err
 }
