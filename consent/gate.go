@@ -168,6 +168,10 @@ func (g *Gate) ask(ctx context.Context, r Request) (Grant, error) {
 		g.o.Log.Warn("An answer did not fit its question", "err", err)
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Undelivered, By: "limit", Reason: "The answer did not fit the question, so nothing was run."})
 	}
+	// What was switched off, or paused, while the card was open holds.
+	if v := g.o.Decider.Decide(r, nil, g.o.Now()); v.Outcome == Denied {
+		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: v.By, Reason: v.Reason})
+	}
 	// Recorded first: nothing is remembered that the record does not tell of.
 	grant, err := g.grant(ctx, r, Decision{Outcome: Allowed, By: "you", Via: a.Via, Choice: a.Choice})
 	if err != nil {

@@ -175,7 +175,7 @@ func TestAskedThenRecordedThenGranted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"book", "decider", "prompter", "recorder:allowed"}; !slices.Equal(p.calls, want) {
+	if want := []string{"book", "decider", "prompter", "decider", "recorder:allowed"}; !slices.Equal(p.calls, want) {
 		t.Errorf("order %v, want %v", p.calls, want)
 	}
 	if err := g.Check(r.Digest, "f1"); err != nil {
@@ -613,6 +613,24 @@ func TestDenialHoldsAgainstAllowNext(t *testing.T) {
 	p.verdict = consent.Verdict{}
 	if _, err := gate.Authorize(t.Context(), command()); err != nil {
 		t.Errorf("after the pause it is not let through: %v", err)
+	}
+}
+
+// What is switched off, or paused, while its card is open is not run by an
+// answer to it.
+func TestDenialWhileTheCardIsOpen(t *testing.T) {
+	p := &parts{}
+	p.prompt = func(context.Context, consent.Request) (consent.Answer, error) {
+		p.verdict = consent.Verdict{Outcome: consent.Denied, By: "settings", Reason: "Commands are switched off."}
+		return yes(consent.Session, consent.Contained), nil
+	}
+	g, err := newGate(p).Authorize(t.Context(), command())
+	if ref := refused(t, err, consent.Denied); ref.By != "settings" {
+		t.Errorf("%+v", ref)
+	}
+	none(t, g, command())
+	if len(p.stored) != 0 || len(p.recorded) != 1 || p.recorded[0].Outcome != consent.Denied {
+		t.Errorf("remembered %+v, recorded %+v", p.stored, p.recorded)
 	}
 }
 

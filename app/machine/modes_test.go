@@ -206,6 +206,41 @@ func TestSwitchesInSettings(t *testing.T) {
 	}
 }
 
+// An answer does not run what was limited, or paused, while its card was open.
+func TestSwitchedOffWhileTheCardIsOpen(t *testing.T) {
+	r := newRig(t)
+	r.probe.describe = func(capabilities.Call) capabilities.Description {
+		return capabilities.Description{Action: "run", Title: "Run it", Sentence: "%s wants to run it.", Exact: "it", Payload: "it", Risk: consent.RiskNormal,
+			Effects: []consent.Effect{{Kind: consent.EffectOverwrite}}, Containable: true, FullOffered: true}
+	}
+	r.open("s1", 0)
+	meanwhile := func() {}
+	r.person.mu.Lock()
+	r.person.answer = func(consent.Request) (consent.Answer, bool) {
+		meanwhile()
+		return consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Once, Contain: consent.FullAccess}}, true
+	}
+	r.person.mu.Unlock()
+	must(t, r.do("s1"))
+	for _, shell := range []string{"contained", "off"} {
+		meanwhile = func() {
+			must(t, r.m.o.Settings.Change(func(s *settings.Settings) { s.Capabilities.Shell = shell }))
+		}
+		err := r.do("s1")
+		wantCode(t, err, wire.CodeDenied)
+		if err == nil || !strings.Contains(err.Error(), "Settings on this computer") {
+			t.Errorf("%s: %v", shell, err)
+		}
+		must(t, r.m.o.Settings.Change(func(s *settings.Settings) { s.Capabilities.Shell = "ask" }))
+	}
+	meanwhile = func() {
+		r.m.mu.Lock()
+		r.m.paused = true
+		r.m.mu.Unlock()
+	}
+	wantCode(t, r.do("s1"), wire.CodePaused)
+}
+
 // Grants that were not used for long are removed while it runs.
 func TestOldGrantsAreRemoved(t *testing.T) {
 	r := newRig(t)

@@ -158,6 +158,7 @@ func TestSwitches(t *testing.T) {
 		{"nothing off, connect", policy.Switches{Files: "ask", Shell: "ask", Network: "ask"}, connect, ask, ""},
 	}
 	for _, c := range cases {
+		c.r = c.switches.Offer(c.r)
 		v := policy.Policy{Switches: c.switches}.Decide(c.r, nil, noon)
 		if v.Outcome != c.want || !strings.Contains(v.Reason, c.words) || c.want == consent.Denied && v.By != "settings" {
 			t.Errorf("%s: %+v", c.name, v)
@@ -183,6 +184,9 @@ func TestSwitches(t *testing.T) {
 	}
 	if r := (policy.Switches{Shell: "ask"}).Offer(run); !r.FullOffered {
 		t.Error("full access is not offered any more")
+	}
+	if v := (policy.Policy{Switches: contained}).Decide(run, nil, noon); v.Outcome != consent.Denied {
+		t.Errorf("full access was offered before: %+v", v)
 	}
 	full := grantFor(run, consent.Session, consent.FullAccess)
 	if v := (policy.Policy{Switches: contained}).Decide(contained.Offer(run), []consent.Stored{full}, noon); v.Choice.Contain == consent.FullAccess {
