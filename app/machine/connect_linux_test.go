@@ -34,6 +34,7 @@ var buildSpawn = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	spawnDir = dir
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -158,7 +159,7 @@ func (s *said) Send(_ context.Context, _ wire.Type, p wire.Payload) error {
 	return nil
 }
 
-// sh runs a command and returns what it wrote.
+// sh runs a command and returns what it wrote, once its connections have ended.
 func (n *netRig) sh(text string) string {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 40*time.Second)
@@ -167,6 +168,9 @@ func (n *netRig) sh(text string) string {
 	_, _, err := n.m.dispatch(ctx, wire.Message{Type: wire.TypeProcessStart, Payload: &wire.ProcessStart{SessionID: "s1", Cmd: "/bin/bash", Args: []string{"-c", text}}}, x)
 	if err != nil {
 		n.t.Fatalf("%s: %v", text, err)
+	}
+	// Its connections end with it, a moment later.
+	for deadline := time.Now().Add(10 * time.Second); n.m.flights.connections("s1") > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -232,6 +236,16 @@ func TestManyConnectionsOfACommandAreOneQuestion(t *testing.T) {
 	lines := n.lines()
 	if len(lines) != 1 || lines[0].What != "Reach www.example.org:80" || lines[0].Outcome != snapshot.Done || lines[0].Result != "12 connections" || lines[0].By != "you" || lines[0].Received < 12*5 || lines[0].CanStop {
 		t.Errorf("the log: %+v", lines)
+	}
+	// So it is after a restart, and a search finds the one.
+	again := newJournal(n.m)
+	must(t, again.load(t.Context()))
+	for name, j := range map[string]*journal{"now": n.m.journal, "after a restart": again} {
+		found, err := j.find(t.Context(), "www.example.org:80", "network")
+		must(t, err)
+		if len(found) != 1 || found[0].ID != lines[0].ID || found[0].Result != "12 connections" || found[0].Received != lines[0].Received || found[0].Took < 0 {
+			t.Errorf("%s: %+v, was %+v", name, found, lines[0])
+		}
 	}
 	// What was allowed for the command has ended with it.
 	n.grants(0)
@@ -391,4 +405,18 @@ func TestStopEndsConnections(t *testing.T) {
 	}
 	wait(0)
 	n.grants(0)
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n.m.journal.mu.Lock()
+		lines := len(n.m.journal.joins)
+		n.m.journal.mu.Unlock()
+		n.m.connects.mu.Lock()
+		commands := len(n.m.connects.commands)
+		n.m.connects.mu.Unlock()
+		if lines == 0 && commands == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d lines and %d commands are kept", lines, commands)
+		}
+	}
 }

@@ -36,6 +36,8 @@ type item struct {
 	began  time.Time
 	live   *live
 	reason string
+	// others are the requests that share its line; see joined.go.
+	others []string
 	// session is where the processes run that it left behind (Entry.Left).
 	session string
 }
@@ -50,6 +52,7 @@ func (j *journal) load(ctx context.Context) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	lines := map[string]*shared{}
 	for _, ref := range refs {
 		entries, err := j.m.o.Store.EntriesByRef(ctx, ref)
 		if err != nil {
@@ -57,8 +60,9 @@ func (j *journal) load(ctx context.Context) error {
 		}
 		if e, _, ok := entryOf(entries); ok {
 			it := &item{e: e}
+			j.joinLoaded(it, joinedAs(entries), lines)
 			j.items = append(j.items, it)
-			j.byID[e.ID] = it
+			j.byID[it.e.ID] = it
 		}
 	}
 	now := time.Now()
@@ -232,10 +236,13 @@ func (j *journal) running(r consent.Request, c consent.Choice, by string) *live 
 func (j *journal) took(id string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if began, ok := j.joinBegan(id); ok {
+		return time.Since(began)
+	}
 	if it := j.byID[id]; it != nil {
 		return time.Since(it.began)
 	}
-	return j.joinTook(id)
+	return 0
 }
 
 // sent is how much of a request's contents has gone to the hub so far.
@@ -440,10 +447,13 @@ func (j *journal) find(ctx context.Context, text, capability string) ([]snapshot
 	seen := map[string]bool{}
 	j.mu.Lock()
 	for _, it := range j.items {
+		for _, id := range it.others {
+			seen[id] = true
+		}
 		exact := ""
 		if it.req != nil {
 			exact = it.req.Exact
-		} else if it.reason == "" {
+		} else if it.reason == "" && len(it.others) == 0 {
 			continue // whole in the record
 		}
 		if e := it.entry(); matches(e, exact) {

@@ -23,7 +23,15 @@ import (
 	"localpc/tunnel/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(spawnDir)
+		os.Exit(code)
+	}))
+}
+
+// spawnDir is where a test has built localpc-spawn; "" where none has.
+var spawnDir string
 
 // newMachine puts a machine together on a home, a data directory, a store and
 // a record of its own. It is not run.
