@@ -198,6 +198,8 @@ func (c *call) findExec(f *found, args []word, inItsDir bool) {
 		return
 	}
 	d.run()
+	// It is started by what is found, so the find does more than look.
+	c.act(Act{Op: Run, Program: described(ws[0])})
 }
 
 // finds tells what the find before a pipe gives with -print0.

@@ -154,9 +154,18 @@ func parse(src string, posix bool) (*syntax.File, error) {
 	if posix {
 		lang = syntax.LangPOSIX
 	}
-	f, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(src), "")
+	f, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(src), "")
 	if err != nil {
 		return nil, err
+	}
+	// The parser lets a comment go on behind a backslash; shells do not.
+	for n := range syntax.Preorder(f) {
+		if c, ok := n.(*syntax.Comment); ok {
+			text, _, _ := strings.Cut(src[min(int(c.Hash.Offset()), len(src)):], "\n")
+			if strings.HasSuffix(text, `\`) {
+				return nil, fmt.Errorf("a comment that ends in a backslash")
+			}
+		}
 	}
 	return f, nil
 }

@@ -196,6 +196,9 @@ func (w *walker) words(p *part, a Act) string {
 // running is the sentence for a program whose doing is its own.
 func (w *walker) running(p *part, a Act) string {
 	name := path.Base(a.Program)
+	if p.name == "find" {
+		return "Runs " + name + " for what it finds"
+	}
 	if name == "git" {
 		return "Changes what git keeps, and runs what is set up for that"
 	}
