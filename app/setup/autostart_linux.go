@@ -43,10 +43,16 @@ func (a Autostart) Set(on bool) error {
 		if err != nil {
 			return fmt.Errorf("what starts this program could not be taken away: %w", err)
 		}
+		if _, err := os.Stat(p.wanted); err == nil {
+			return fmt.Errorf("your systemd was told by somebody else to start it; end that with: systemctl --user disable %s", a.name())
+		}
 		if still, _ := a.State(); still {
 			return fmt.Errorf("%s was changed since this program wrote it, so it was left: take it away yourself", append(left, p.entry)[0])
 		}
 		return nil
+	}
+	if to, err := os.Readlink(p.wanted); err == nil && to != p.unit {
+		return nil // it is enabled with systemctl
 	}
 	if a.Display {
 		err = a.Book.Write(p.entry, "starts this program when you log in to your desktop", []byte(a.desktopEntry()), 0o600)

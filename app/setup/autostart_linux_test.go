@@ -77,6 +77,26 @@ func TestAutostartOfSystemd(t *testing.T) {
 	must(t, a.Set(false))
 	wantState(t, a, false)
 	wantGone(t, config)
+
+	// One that was enabled with systemctl is on, and is not ours to end.
+	packaged := filepath.Join(t.TempDir(), "localpc.service")
+	put(t, packaged, "[Service]\nExecStart=/usr/bin/localpc\n", 0o644)
+	wanted := filepath.Join(config, "systemd", "user", "default.target.wants", "localpc.service")
+	must(t, os.MkdirAll(filepath.Dir(wanted), 0o755))
+	must(t, os.Symlink(packaged, wanted))
+	wantState(t, a, true)
+	if err := a.Set(false); err == nil || !strings.Contains(err.Error(), "systemctl --user disable localpc") {
+		t.Errorf("%v", err)
+	}
+	must(t, a.Set(true))
+	wantGone(t, unit)
+	must(t, os.Remove(wanted))
+
+	// No unit can name a program like that.
+	a.Exe = `/opt/"quoted"/localpc`
+	if err := a.Set(true); err == nil || !strings.Contains(err.Error(), "quotes") {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestAutostartNowhere(t *testing.T) {
