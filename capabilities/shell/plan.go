@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"localpc/capabilities"
+	"localpc/capabilities/shell/judge"
+	"localpc/capabilities/shell/look"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -32,8 +34,10 @@ type plan struct {
 	grace  time.Duration // from asking the tree to end at its limit, to ending it
 
 	session     *capabilities.Session
+	judged      judge.Judgement
+	found       look.Found
 	scripts     []script
-	fingerprint string
+	fingerprint string // of all that was looked at
 	noContain   string // why it can't be contained, or ""
 	folder      capabilities.FileID
 }
@@ -65,8 +69,7 @@ func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.Pr
 	if pl.noContain != "" && sess.Mode == consent.ModeLook {
 		return nil, wire.Errorf(wire.CodeUnconfined, "This session may only look, and a command that can't be contained could change files. %s", pl.noContain)
 	}
-	pl.scripts = findScripts(sess.Folder, pl)
-	pl.fingerprint = fingerprintOf(pl.folder, pl.scripts)
+	s.look(ctx, pl)
 	return pl, nil
 }
 
@@ -223,55 +226,6 @@ func (pl *plan) envLines() []string {
 		out = append(out, k+"="+quote(pl.env[k]))
 	}
 	return out
-}
-
-func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
-	d := capabilities.Description{
-		Action:      "run",
-		Title:       "Run " + clip(consent.Visible(pl.exact, false), 60),
-		Sentence:    "%s wants to run a command on this computer.",
-		Exact:       pl.exact,
-		Effects:     []consent.Effect{{Kind: consent.EffectRun, Text: "runs a command"}},
-		Risk:        consent.RiskNormal,
-		Payload:     pl.payload(p),
-		Fingerprint: pl.fingerprint,
-		Containable: pl.noContain == "",
-		FullOffered: pl.session.Mode != consent.ModeLook,
-		Rule:        capabilities.RuleParts{Exact: pl.exact, Env: strings.Join(pl.envLines(), " ")},
-		Scopes:      []consent.Scope{consent.Session, consent.Minutes15, consent.Always},
-	}
-	d.Details = append(d.Details, "Working in "+pl.real)
-	if pl.real != pl.session.Folder {
-		d.Rule.Cwd = pl.real
-	}
-	for _, line := range pl.envLines() {
-		d.Details = append(d.Details, "With "+line)
-	}
-	for _, k := range slices.Sorted(maps.Keys(pl.env)) {
-		if changesWhatRuns(k) {
-			d.Effects = append(d.Effects, consent.Effect{Kind: consent.EffectEnv, Text: "sets " + k + ", which changes what programs run"})
-			d.Risk = consent.RiskHigh
-		}
-	}
-	for _, sc := range pl.scripts {
-		d.Details = append(d.Details, sc.sentence())
-	}
-	if s := runnerSentence(pl.exact); s != "" {
-		d.Details = append(d.Details, s)
-	}
-	if pl.limit > 0 {
-		d.Details = append(d.Details, "Ends after "+inWords(pl.limit)+" at the latest")
-	}
-	if os.Geteuid() == 0 && d.FullOffered {
-		d.Details = append(d.Details, "This program runs as root here, and with full access the command would too")
-	}
-	if pl.noContain != "" {
-		d.Details = append(d.Details, "It can't be contained, so it could do everything that you can do. "+pl.noContain)
-		d.Risk, d.Scopes = consent.RiskHigh, []consent.Scope{consent.Session}
-	} else if d.Risk >= consent.RiskHigh {
-		d.Scopes = []consent.Scope{consent.Session, consent.Minutes15}
-	}
-	return d
 }
 
 // clip shortens s to n characters.

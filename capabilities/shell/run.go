@@ -17,7 +17,7 @@ func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *w
 	if err != nil {
 		return capabilities.Result{}, err
 	}
-	if err := g.Check(consent.DigestOf(pl.payload(p)), pl.fingerprint); err != nil {
+	if err := pl.check(g, consent.DigestOf(pl.payload(p))); err != nil {
 		return capabilities.Result{}, err
 	}
 	contained := g.Choice().Contain != consent.FullAccess

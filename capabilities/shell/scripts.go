@@ -9,10 +9,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"localpc/capabilities"
+	"localpc/consent"
 )
 
 // Bounds of looking for scripts.
@@ -20,6 +22,7 @@ import (
 const (
 	maxWords      = 2000
 	maxScripts    = 16
+	maxDeciding   = 64
 	maxScriptSize = 1 << 20
 )
 
@@ -28,11 +31,12 @@ const (
 type script struct {
 	name string // relative to the folder
 	size int64
-	hash string // hex SHA-256
+	hash string // hex SHA-256; "" where it could not be read
+	when int64  // when it was changed, where it is too large to be read
 }
 
 func (s script) sentence() string {
-	return fmt.Sprintf("Names the script %s (%d bytes, SHA-256 %s…)", s.name, s.size, s.hash[:12])
+	return fmt.Sprintf("Names the script %s (%d bytes, SHA-256 %s…)", consent.Visible(s.name, false), s.size, s.hash[:12])
 }
 
 var scriptEndings = map[string]bool{
@@ -40,15 +44,11 @@ var scriptEndings = map[string]bool{
 	".rb": true, ".pl": true, ".php": true, ".lua": true, ".awk": true, ".sed": true, ".mk": true,
 }
 
-// findScripts looks at every word of the command. Words are cut more often
-// than a shell would, which can only find more.
-func findScripts(folder string, pl *plan) []script {
-	root, err := os.OpenRoot(folder + "/") // with the slash it waits for no pipe in the folder's place
-	if err != nil {
-		return nil
-	}
-	defer root.Close()
-	dir := "."
+// findScripts looks at what was read to judge the command, at what decides what
+// a program of it does, and at every word of it. Words are cut more often than
+// a shell would, which can only find more.
+func findScripts(root *os.Root, pl *plan) []script {
+	folder, dir := pl.session.Folder, "."
 	if under(pl.real, folder) {
 		dir = strings.TrimPrefix(strings.TrimPrefix(pl.real, folder), "/")
 	}
@@ -57,8 +57,22 @@ func findScripts(folder string, pl *plan) []script {
 	})
 	var out []script
 	seen := map[string]bool{}
+	for _, name := range pl.deciding() {
+		if rel, ok := pl.rel(name); ok && !seen[rel] && len(out) < maxDeciding {
+			seen[rel] = true
+			s, ok := readScript(root, rel, true)
+			if !ok {
+				s = script{name: rel} // none now; one that appears would decide
+				if fi, err := root.Lstat(rel); err == nil {
+					s.size, s.when = fi.Size(), fi.ModTime().UnixNano()
+				}
+			}
+			out = append(out, s)
+		}
+	}
+	most := len(out) + maxScripts
 	for i, w := range words {
-		if i >= maxWords || len(out) >= maxScripts {
+		if i >= maxWords || len(out) >= most {
 			break
 		}
 		var rel string
@@ -79,14 +93,27 @@ func findScripts(folder string, pl *plan) []script {
 			continue
 		}
 		seen[rel] = true
-		if s, ok := readScript(root, rel); ok {
+		if s, ok := readScript(root, rel, false); ok {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func readScript(root *os.Root, rel string) (script, bool) {
+// deciding are the files that the judge read, or that decide what a program of
+// the command does, as the command sees them.
+func (pl *plan) deciding() []string {
+	all := slices.Clone(pl.judged.Read)
+	for _, p := range pl.judged.Parts {
+		for _, a := range p.Acts {
+			all = append(all, a.Scripts...)
+		}
+	}
+	return all
+}
+
+// readScript reads what looks like a script, or anything.
+func readScript(root *os.Root, rel string, anything bool) (script, bool) {
 	// Without blocking: the name may be a pipe.
 	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -99,7 +126,7 @@ func readScript(root *os.Root, rel string) (script, bool) {
 	}
 	head := make([]byte, 2)
 	n, _ := f.ReadAt(head, 0)
-	if !scriptEndings[strings.ToLower(filepath.Ext(rel))] && fi.Mode().Perm()&0o111 == 0 && !bytes.Equal(head[:n], []byte("#!")) {
+	if !anything && !scriptEndings[strings.ToLower(filepath.Ext(rel))] && fi.Mode().Perm()&0o111 == 0 && !bytes.Equal(head[:n], []byte("#!")) {
 		return script{}, false
 	}
 	h := sha256.New()
@@ -110,12 +137,14 @@ func readScript(root *os.Root, rel string) (script, bool) {
 	return script{name: rel, size: size, hash: hex.EncodeToString(h.Sum(nil))}, true
 }
 
-func fingerprintOf(folder capabilities.FileID, scripts []script) string {
+// fingerprintOf is of everything that was looked at, files among them.
+func fingerprintOf(folder capabilities.FileID, scripts []script, files string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %d\n", folder.Dev, folder.Ino)
 	for _, s := range scripts {
-		fmt.Fprintf(h, "%q %s\n", s.name, s.hash)
+		fmt.Fprintf(h, "%q %s %d %d\n", s.name, s.hash, s.size, s.when)
 	}
+	fmt.Fprintln(h, files)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -2,6 +2,7 @@ package look
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"localpc/capabilities/shell/judge"
@@ -214,14 +215,20 @@ func (l *looker) place(s spot) bool {
 }
 
 // copy counts what cp makes and replaces.
-func (l *looker) copy(a judge.Act) {
+func (l *looker) copy(a judge.Act, p judge.Part) {
 	d, into := l.destination(a, true)
+	// Rsync takes what is in a folder whose name ends so.
+	contents := len(p.Argv) > 2 && path.Base(p.Argv[0]) == "rsync" &&
+		slices.ContainsFunc(p.Argv[1:len(p.Argv)-1], func(a string) bool { return strings.HasSuffix(a, "/") })
 	for _, t := range l.chosen(a, a.From, creates, !a.Recursive) {
 		if d.way == unsure || d.way == outside {
 			l.elsewhere(replaces, d)
 			return
 		}
 		to := l.named(d, into, t)
+		if contents {
+			to = d.spot
+		}
 		s := t.spot
 		switch {
 		case t.way == outside:

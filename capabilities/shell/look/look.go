@@ -116,7 +116,8 @@ func At(ctx context.Context, j judge.Judgement, o Options) Found {
 		f.Steps = append(f.Steps, l.part.step(p.Sentence, l.more()))
 	}
 	f.More = l.more()
-	f.Effects, f.Wants, f.High = l.all.effects(f.More)
+	f.Effects, f.High = l.all.effects(f.More)
+	f.Wants = l.all.wants()
 	f.Fingerprint, f.Marks = l.print.sum("all"), l.print.marks
 	if l.late {
 		f.Fingerprint = l.print.last()
@@ -183,7 +184,7 @@ func (l *looker) act(a judge.Act, p judge.Part) {
 	case judge.Move:
 		l.move(a)
 	case judge.Copy:
-		l.copy(a)
+		l.copy(a, p)
 	case judge.Link:
 		l.link(a)
 	case judge.Access:

@@ -199,29 +199,21 @@ func (t *tallies) of(v verb) *tally {
 	return &t[v]
 }
 
-// effects are one a kind, with what a card's sentence says of the gravest.
-func (t *tallies) effects(cut bool) (out []consent.Effect, wants string, high bool) {
-	said := false
+// effects are one a kind.
+func (t *tallies) effects(cut bool) (out []consent.Effect, high bool) {
 	for v := range verbs {
 		y := &t[v]
 		if !y.used || v == startup && y.files == 0 {
 			continue
 		}
 		y.more = y.more || cut && v.touches()
-		high = high || v.high() || v == deletes && len(y.outs) > 0 || v == moves && len(y.outs) > 0
-		text := y.text(v)
-		e := consent.Effect{Kind: verbInfo[v].kind, Text: text, Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v)}
+		high = high || v.high() || (v == deletes || v == moves) && len(y.outs) > 0
+		e := consent.Effect{Kind: verbInfo[v].kind, Text: y.text(v), Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v)}
 		if v == creates || v == accesses {
 			e.Bytes = 0
 		}
 		if v == creates && e.Count == 0 && len(y.outs) == 0 && len(out) > 0 {
 			continue
-		}
-		if !said && (v.high() && v != unknown && v != env || v.touches() && v != creates && y.files+y.dirs+len(y.outs) > 0) {
-			wants, said = strings.TrimSpace(verbInfo[v].plain+" "+y.what(v, false)), true
-		}
-		if v == unknown {
-			said = true // nothing gentler stands for it
 		}
 		i := slices.IndexFunc(out, func(o consent.Effect) bool { return o.Kind == e.Kind })
 		if i < 0 {
@@ -231,7 +223,22 @@ func (t *tallies) effects(cut bool) (out []consent.Effect, wants string, high bo
 		o := &out[i]
 		o.Text, o.Count, o.Bytes, o.Own = joined(o.Text, e.Text), o.Count+e.Count, o.Bytes+e.Bytes, o.Own && e.Own
 	}
-	return out, wants, high
+	return out, high
+}
+
+// wants is the one thing that a card's sentence says; "" where a part of the
+// line is not known, and nothing gentler may stand for it.
+func (t *tallies) wants() string {
+	if t[unknown].used {
+		return ""
+	}
+	for _, v := range []verb{root, settings, deletes, startup, replaces, edits, cuts, appends, moves, stashes, accesses} {
+		y := &t[v]
+		if y.used && (v.high() && v != startup || y.files+y.dirs+len(y.outs) > 0 || y.more) {
+			return strings.TrimSpace(verbInfo[v].plain + " " + y.what(v, false))
+		}
+	}
+	return ""
 }
 
 // own: all that it touches was made by the session, for sure.

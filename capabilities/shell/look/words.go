@@ -1,7 +1,6 @@
 package look
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -217,26 +216,36 @@ func list(names []string, most int) string {
 
 // step is a part's sentence with its counts.
 func (t *tallies) step(sentence string, cut bool) string {
-	for v := range verbs {
+	var notes []string
+	for _, v := range []verb{deletes, replaces, edits, cuts, moves, stashes, accesses} {
 		y := t[v]
-		if !y.used || !v.touches() || v == creates || v == accesses && y.files+y.dirs < 2 {
+		if !y.used {
 			continue
 		}
 		y.more = y.more || cut
 		n := y.files + y.dirs
-		switch {
+		size := func() string {
+			if y.bytes == 0 || v == moves || v == accesses {
+				return ""
+			}
+			return ", " + size(y.bytes)
+		}
+		switch one := n == 1 && y.files == 1 && !y.more && !y.may; {
 		case len(y.outs) > 0:
-			return sentence + ", outside the folder"
+			notes = append(notes, "outside the folder")
 		case n == 0 && y.more:
-			return sentence + ": more files than could be counted"
-		case n == 0:
-			return sentence + ": nothing that is there now"
+			notes = append(notes, "more files than could be counted")
+		case n == 0 && v == deletes:
+			notes = append(notes, "nothing that is there now")
+		case n == 0 || one && v != deletes && v != replaces:
+		case v == replaces:
+			notes = append(notes, "replaces "+y.counted(y.dirs)+size())
+		default:
+			notes = append(notes, y.counted(y.dirs)+size())
 		}
-		s := y.counted(y.dirs)
-		if y.bytes > 0 && v != moves && v != accesses {
-			s += ", " + size(y.bytes)
-		}
-		return fmt.Sprintf("%s: %s", sentence, s)
 	}
-	return sentence
+	if len(notes) == 0 {
+		return sentence
+	}
+	return sentence + ": " + strings.Join(notes, "; ")
 }

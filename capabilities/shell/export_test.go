@@ -1,0 +1,16 @@
+package shell
+
+import (
+	"context"
+
+	"localpc/capabilities"
+	"localpc/capabilities/shell/judge"
+	"localpc/capabilities/shell/look"
+)
+
+// LookAt counts what acts would do, as Describe does.
+func (s *Shell) LookAt(ctx context.Context, ses *capabilities.Session, acts ...judge.Act) look.Found {
+	pl := &plan{session: ses}
+	return look.At(ctx, judge.Judgement{Parts: []judge.Part{{Sentence: "Does it", Acts: acts}}}, look.Options{Session: ses, Real: pl.realOf, StartsUp: startsUp,
+		Ask: func(ctx context.Context, dir string, argv []string) ([]byte, error) { return s.ask(ctx, pl, dir, argv) }})
+}
