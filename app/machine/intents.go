@@ -157,6 +157,9 @@ func (m *Machine) showWindow(window string) (snapshot.Reply, error) {
 	}
 	m.window = window
 	m.mu.Unlock()
+	if window == snapshot.WindowSettings {
+		m.lookAtAutostart() // the desktop has a list of its own for that
+	}
 	h.ShowWindow(window)
 	return snapshot.Reply{}, nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,4 +198,67 @@ func TestSecondStart(t *testing.T) {
 	}
 	p.press(p.card("Research agent"), "Deny")
 	made.failed(20*time.Second, "declined")
+}
+
+// pairByCode pairs with a hub of one's own, without a display.
+func (p *program) pairByCode(hub *ownHub) {
+	p.t.Helper()
+	pairing := p.d.Start(filepath.Join(p.bin, "localpc"), "pair", hub.address, "--code", "--data", p.data)
+	p.d.WaitOutput(pairing, 20*time.Second, "type this code")
+	hub.open("/pair").fill("Code", p.status().Connect.SignIn.UserCode).click("Go on").sees("I started this on that computer")
+	hub.tick("I started this on that computer").click("Yes, connect this computer").sees("connected")
+	p.d.WaitOutput(pairing, 20*time.Second, "Paired")
+}
+
+// The hub learns that the sign-in is over, also when this program does not run;
+// a hub that is away does not keep it here.
+func TestRemoveGivesTheSignInBack(t *testing.T) {
+	t.Parallel()
+	p := headless(t, apptest.Options{})
+	hub := startHub(t, p.d, p.bin)
+	pairAndQuit := func() {
+		p.begin("running")
+		p.pairByCode(hub)
+		p.must("quit")
+		p.p.ExitCode(20 * time.Second)
+	}
+	pairAndQuit()
+	kept, err := p.d.Run(20*time.Second, "secret-tool", "lookup", "service", "localpc", "username", "hub-token "+hub.address+"@"+strings.TrimSpace(settingOf(t, p, "machine_id")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, _ := strings.Cut(kept, "lpa_")
+	token, _, _ = strings.Cut(token, `"`)
+	refused := func() bool {
+		r, err := http.NewRequest(http.MethodGet, hub.address+"/ws/local-executor", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer lpa_"+token)
+		r.Header.Set("Sec-WebSocket-Protocol", "localpc.v1")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusUnauthorized
+	}
+	if refused() {
+		t.Fatal("the hub does not take the sign-in in the first place")
+	}
+	if out := p.must("remove", "--erase", "--yes"); strings.Contains(out, "could not be told") {
+		t.Errorf("it says\n%s", out)
+	}
+	if !refused() {
+		t.Error("the hub still takes the sign-in")
+	}
+	pairAndQuit()
+	hub.p.Stop(20 * time.Second)
+	if out := p.must("remove", "--erase", "--yes"); !strings.Contains(out, "The hub "+hub.address+" could not be told: take this computer away on its page too.") {
+		t.Errorf("it says\n%s", out)
+	}
+	p.gone(p.data)
+	if n := p.secretsOf(); n != 0 {
+		t.Errorf("the keychain still has %d items", n)
+	}
 }
