@@ -73,7 +73,7 @@ func newActivityWindow(u *UI) *activityWindow {
 	}
 	a.filter = kit.NewSegments(words, keys, func(int) { a.find() })
 	export := kit.NewButton("Export…", kit.Normal, func() { showExport(a) }).Slim().WithKeys(keys)
-	bar := kit.Ends(kit.Wrap(560, 8, kit.Width(240, a.search), a.filter), export)
+	bar := kit.Ends(kit.Wrap(490, 8, kit.Width(224, a.search), a.filter), export)
 
 	a.rows = kit.NewRows(rowHeight)
 	a.rows.Keys = keys
@@ -92,7 +92,7 @@ func newActivityWindow(u *UI) *activityWindow {
 	a.pane = newDetailPane(a, keys)
 	a.split = kit.Beside(paneWidth, 800, kit.Layers(a.table, a.empty), a.pane.root)
 
-	a.loud = kit.Pad(0, 16, 12, 16, a.banners.box)
+	a.loud = a.banners.loud(a.win, 0, 16, 12)
 	top := kit.Column(0, a.nav.root, kit.Pad(12, 16, 12, 16, a.head.root), a.loud,
 		kit.Pad(0, 16, 12, 16, bar), kit.Rule())
 	bottom := kit.Column(0, kit.Rule(), kit.Pad(8, 16, 8, 16, a.foot.root))

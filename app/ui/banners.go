@@ -60,6 +60,13 @@ func (b *banners) tell(t desklink.Told) {
 	})
 }
 
+// loud is the place of the lines above what a window shows: together they take
+// no more than a part of it, and scroll beyond that.
+func (b *banners) loud(w fyne.Window, top, side, bottom float32) *fyne.Container {
+	limit := func() float32 { return w.Canvas().Size().Height * 0.36 }
+	return kit.Pad(top, side, bottom, side, kit.Capped(limit, b.box))
+}
+
 func (b *banners) redraw() {
 	b.draw()
 	if b.changed != nil {

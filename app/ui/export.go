@@ -43,7 +43,7 @@ func showExport(a *activityWindow) {
 	body := kit.Column(12, kit.NewFlow(w, kit.Title, kit.Bold("Export the record", kit.Ink)),
 		kit.NewFlow(w, kit.Body, kit.Plain("Every request, decision and outcome, one JSON object a line. It holds what was shown and sent.", kit.Dim)),
 		kit.Column(4, kit.NewFlow(w, kit.Small, kit.Plain("File name", kit.Dim)), name),
-		kit.Height(230, kit.Width(w, p.view("In this folder"))), buttons)
+		kit.Height(pickerRoom(a.win, 250), kit.Width(w, p.view("In this folder"))), buttons)
 	hide = kit.Ask(a.win.Canvas(), w+48, body)
 	a.win.Canvas().Focus(name)
 }

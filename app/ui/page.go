@@ -47,7 +47,7 @@ func newPage(u *UI, name, title string, width, height float32, escape func()) *p
 	p.win = u.window(title, fyne.NewSize(width, height))
 	p.nav, p.banners = newNav(u, name, pagePad, p.keys), newBanners(u, width-2*pagePad)
 	p.banners.changed = func() { p.refresh() }
-	p.loud = kit.Pad(12, pagePad, 0, pagePad, p.banners.box)
+	p.loud = p.banners.loud(p.win, 12, pagePad, 0)
 	p.body = kit.Column(0)
 	p.scroll = container.NewVScroll(kit.Pad(16, pagePad, pagePad, pagePad, kit.AtMost(width, p.body)))
 	p.root = kit.Frame(kit.Column(0, p.nav.root, p.loud), p.scroll, nil)
@@ -111,6 +111,12 @@ func (p *page) visit(address string) {
 
 func (p *page) button(text string, kind kit.Kind, tap func()) *kit.Button {
 	return kit.NewButton(text, kind, tap).WithKeys(p.keys)
+}
+
+// link is a word that does something, flush with the text around it.
+func (p *page) link(text string, tap func()) (*kit.Button, fyne.CanvasObject) {
+	b := p.button(text, kit.Link, tap)
+	return b, kit.Pad(0, 0, 0, -2, kit.Row(0, b, kit.Space()))
 }
 
 // heading begins a part of the column, with a line that explains it and

@@ -42,18 +42,19 @@ type grantRow struct {
 
 func newGrantRow(p *permissionsWindow) *grantRow {
 	r := &grantRow{of: p, who: kit.NewLine(112, kit.Body, 2), may: kit.NewLine(300, kit.Body, ruleLines), until: kit.NewFlow(172, kit.Body), used: kit.NewFlow(88, kit.Body), both: kit.NewFlow(300, kit.Small)}
-	r.more = p.button("Show all", kit.Link, func() {
+	more, line := p.link("Show all", func() {
 		r.may.Most(0)
 		r.more.Hide()
 		p.refresh()
 		p.ui.settle(p.win, r.revoke)
 	})
+	r.more = more
 	r.revoke = p.button("Revoke", kit.Normal, func() {
 		r.revoke.Enable(false)
 		p.send(p, snapshot.Intent{Kind: snapshot.Revoke, Text: r.id})
 	}).Slim()
 	r.more.Hide()
-	r.root = kit.Pad(6, 0, 6, 0, kit.Cols(31, grantColumns, r.who, kit.Column(2, r.may, kit.Row(0, r.more, kit.Space())), r.until, r.used, r.revoke, r.both))
+	r.root = kit.Pad(6, 0, 6, 0, kit.Cols(31, grantColumns, r.who, kit.Column(2, r.may, line), r.until, r.used, r.revoke, r.both))
 	return r
 }
 
@@ -77,6 +78,9 @@ func (r *grantRow) set(g snapshot.Grant, now time.Time) (changed bool) {
 	}
 	r.until.Set(until...)
 	line := kit.Remote(first, kit.Plain("", kit.Dim))
+	if ticks(g, now) {
+		line = []kit.Span{kit.Bold(first, kit.Ink)}
+	}
 	if second != "" {
 		line = append(line, kit.Plain(", "+second, kit.Dim))
 	}

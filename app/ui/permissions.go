@@ -241,8 +241,8 @@ func (p *permissionsWindow) buildGrants(s snapshot.Snapshot) {
 	b.Add(kit.Rule())
 	for i, g := range s.Grants {
 		if i == mostGrants && !p.all {
-			more := p.button("Show all "+itoa(len(s.Grants)), kit.Link, func() { p.all = true; p.draw() })
-			b.Add(kit.Pad(8, 0, 0, 0, kit.Row(0, more, kit.Space())))
+			_, more := p.link("Show all "+itoa(len(s.Grants)), func() { p.all = true; p.draw() })
+			b.Add(kit.Pad(8, 0, 0, 0, more))
 			break
 		}
 		r := p.grants[g.ID]

@@ -131,6 +131,12 @@ func subfolders(dir string) (names []string, cut bool, err error) {
 	return names, cut, nil
 }
 
+// pickerRoom is how high a picker may be over a window, beside taken of other
+// things.
+func pickerRoom(w fyne.Window, taken float32) float32 {
+	return max(150, min(300, w.Canvas().Size().Height-taken))
+}
+
 func (p *picker) view(caption string) fyne.CanvasObject {
 	head := kit.Column(4, kit.NewFlow(p.width, kit.Small, kit.Plain(caption, kit.Dim)), p.path, p.note)
 	return kit.Frame(kit.Pad(0, 0, 12, 0, head), kit.Panel(kit.Win, kit.Edge, 4, p.rows), nil)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -22,15 +23,19 @@ func Run(link *desklink.Child) {
 	box := newOutbox(link)
 	var u *UI
 	var reader sync.WaitGroup
+	var over atomic.Bool
 	a.Lifecycle().SetOnStarted(func() {
 		u = New(Options{App: a, Clock: wall{}, Screen: newScreen(), Send: box.put, Open: a.OpenURL, Background: background})
 		box.put(desklink.Up{Ready: &desklink.Ready{PID: os.Getpid()}})
 		reader.Go(func() {
 			receive(link, func(d desklink.Down) { fyne.Do(func() { u.Handle(d) }) })
-			fyne.Do(a.Quit)
+			if !over.Load() { // the window system may be gone
+				fyne.Do(a.Quit)
+			}
 		})
 	})
 	a.Run()
+	over.Store(true)
 	box.close()
 	link.Close()
 	reader.Wait()

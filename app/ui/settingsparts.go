@@ -44,8 +44,9 @@ func newGeneralPart(s *settingsWindow) *generalPart {
 			return snapshot.Changes{Name: &typed}, ""
 		})
 	choose := s.button("Choose…", kit.Normal, func() { g.choose() }).Slim()
-	g.fresh = s.button("Offer a new folder instead", kit.Link, func() { g.set("") })
-	g.folder = newSetting(s, "Folder offered first", kit.Column(4, kit.Row(12, kit.Grow(g.path), choose), kit.Row(0, g.fresh, kit.Space())))
+	fresh, line := s.link("Offer a new folder instead", func() { g.set("") })
+	g.fresh = fresh
+	g.folder = newSetting(s, "Folder offered first", kit.Column(4, kit.Row(12, kit.Grow(g.path), choose), line))
 	g.check = kit.NewCheck(400, s.keys, func(on bool) { s.change(g.start, snapshot.Changes{Autostart: &on}) }, kit.Plain("Start "+Name+" when you log in", kit.Ink))
 	g.start = newSetting(s, "Start", kit.Column(4, g.check, g.why))
 	g.root = s.section("General", "", g.name.root, g.folder.root, g.start.root)
@@ -77,7 +78,7 @@ func (g *generalPart) choose() {
 	})
 	body := kit.Column(12, kit.NewFlow(w, kit.Title, kit.Bold("Folder offered first", kit.Ink)),
 		kit.NewFlow(w, kit.Body, kit.Plain("It is offered on the card of a new session. You can choose another one there.", kit.Dim)),
-		kit.Height(300, kit.Width(w, p.view("Folder"))), p.buttons())
+		kit.Height(pickerRoom(g.of.win, 210), kit.Width(w, p.view("Folder"))), p.buttons())
 	hide = kit.Ask(g.of.win.Canvas(), w+48, body)
 	g.of.win.Canvas().Focus(p.rows)
 }
@@ -174,7 +175,7 @@ const mostRate = 100_000
 
 func newLimitsPart(s *settingsWindow) *limitsPart {
 	l := &limitsPart{of: s, list: kit.Column(8)}
-	back := s.button("Reset to defaults", kit.Link, func() {
+	_, back := s.link("Reset to defaults", func() {
 		to := snapshot.Changes{Rates: map[string]int{}}
 		for i, r := range s.ui.snap.Settings.Rates {
 			to.Rates[r.Capability] = 0
@@ -186,7 +187,7 @@ func newLimitsPart(s *settingsWindow) *limitsPart {
 		}
 		s.change(l.reset, to)
 	})
-	l.reset = newSetting(s, "", kit.Row(0, back, kit.Space()))
+	l.reset = newSetting(s, "", back)
 	l.root = kit.Column(12, s.heading("Limits", "How many requests one session may make in a minute. What goes beyond that is refused without asking you.", nil), l.list, l.reset.root)
 	return l
 }

@@ -204,3 +204,22 @@ func (t trail) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	o[1].Move(fyne.NewPos(w+t.gap, mid(size.Height, b.Height)))
 	o[1].Resize(b)
 }
+
+// Capped lets o scroll where it is higher than limit says.
+func Capped(limit func() float32, o fyne.CanvasObject) *fyne.Container {
+	return container.New(capped{limit, o}, container.NewVScroll(AtMost(10_000, o)))
+}
+
+type capped struct {
+	limit func() float32
+	inner fyne.CanvasObject
+}
+
+func (c capped) MinSize([]fyne.CanvasObject) fyne.Size {
+	return fyne.NewSize(40, min(c.inner.MinSize().Height, max(64, c.limit())))
+}
+
+func (capped) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	o[0].Move(fyne.Position{})
+	o[0].Resize(size)
+}
