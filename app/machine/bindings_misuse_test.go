@@ -108,6 +108,7 @@ func TestFewWaitForASession(t *testing.T) {
 		return b.opening != nil && b.opening.waiting == maxOfSession
 	})
 	wantWord(t, r.write("chat-1", "one more", "x"), wire.CodeOverloaded)
+	r.card(2) // it is on its way
 	r.cards(2)
 	cancel(wire.Errorf(wire.CodeLost, "The connection was lost."))
 	for range maxOfSession {
