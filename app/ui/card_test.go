@@ -316,6 +316,7 @@ func TestSessionCard(t *testing.T) {
 	s := newStage(t)
 	o := s.card(s.session("/home/person/project", "/home/person/other"))
 	b := o.body.(*sessionBody)
+	s.tap(s.u.card.win, otherWay)
 	for i, mode := range modes {
 		b.mode.Select(i)
 		if c, ok := b.choice(); !ok || c.Mode != mode || c.Folder != "/home/person/project" || c.Remember {

@@ -242,6 +242,8 @@ func TestSessionIsDeniedForAWhile(t *testing.T) {
 	}
 }
 
+const otherWay = "Another way: trusted for 15 minutes"
+
 // Trust for 15 minutes is chosen on purpose only, says what it costs, and is
 // never remembered.
 func TestTrusted(t *testing.T) {
@@ -256,6 +258,15 @@ func TestTrusted(t *testing.T) {
 	}
 	test.Tap(b.remember)
 	press(b.mode, fyne.KeyDown, fyne.KeyDown, fyne.KeyDown, fyne.KeyDown)
+	if got, _ := b.choice(); got.Mode != consent.ModeAsk || has(w, "Trusted for 15 minutes") {
+		t.Fatalf("the arrows lead to %q", got.Mode)
+	}
+	w.Canvas().Focus(s.button(w, otherWay))
+	keyOn(w, fyne.KeyReturn)
+	if got, _ := b.choice(); got.Mode != consent.ModeAsk || !has(w, "Trusted for 15 minutes") || has(w, otherWay) {
+		t.Fatalf("to see it chooses %q: %q", got.Mode, texts(w))
+	}
+	keyOn(w, fyne.KeyDown)
 	if has(w, "Remember for") || !has(w, "is gone. After that it goes on as “Work in this folder”.") || o.allow.Text() != "Start, trusted" {
 		t.Errorf("the card says %q", texts(w))
 	}
@@ -279,6 +290,7 @@ func TestWaysAreExplained(t *testing.T) {
 	s := newStage(t)
 	c := s.session("/home/person/project")
 	s.card(c)
+	s.tap(s.u.card.win, otherWay)
 	for _, want := range []string{"Trusted for 15 minutes", "but programs may do so on their own", "change or delete files there without asking, for 15 minutes."} {
 		if !has(s.u.card.win, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(s.u.card.win))
@@ -286,6 +298,7 @@ func TestWaysAreExplained(t *testing.T) {
 	}
 	c.Request.ID, c.ContainProblem = "b", "No containers here."
 	s.card(c)
+	s.tap(s.u.card.win, otherWay)
 	for _, want := range []string{"Commands are asked for each time", "Commands are asked for all the same."} {
 		if !has(s.u.card.win, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(s.u.card.win))

@@ -141,6 +141,7 @@ func TestCardsHoldTheirContents(t *testing.T) {
 				s.keep(w, name)
 				s.inside(w)
 				if scale == 1 && strings.HasPrefix(name, "card-session") {
+					s.tap(w, otherWay)
 					s.u.card.now.body.(*sessionBody).mode.Select(3)
 					s.keep(w, name+"-trusted")
 					s.inside(w)

@@ -193,6 +193,7 @@ func TestTheChosenWayIsSeen(t *testing.T) {
 		t.Fatal("the card does not start with what is chosen in sight")
 	}
 	b := o.body.(*sessionBody)
+	s.tap(w, otherWay)
 	b.mode.Select(3) // not by keys, which would bring it in sight
 	s.paint()
 	s.clock.run(0)

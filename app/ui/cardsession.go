@@ -12,8 +12,8 @@ import (
 	"localpc/consent/policy"
 )
 
-// modes are the ways that a session card offers. The one that asks least stands
-// last, apart from the one that is preselected.
+// modes are the ways that a session card offers. The one that asks least is
+// shown only to who wants to see it: nobody chooses it by accident.
 var modes = []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk, consent.ModeTrusted}
 
 // modeSigns stand in front of them.
@@ -30,6 +30,7 @@ type sessionBody struct {
 	// tail is what depends on the way: Remember, or the warning.
 	tail    *fyne.Container
 	picking bool
+	more    bool // ModeTrusted is shown, too
 }
 
 func newSessionBody(o *openCard) *sessionBody {
@@ -75,17 +76,19 @@ func (b *sessionBody) chooser(w float32) fyne.CanvasObject {
 func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 	r := b.o.card.Request
 	var items []kit.Option
-	for _, m := range modes {
+	for _, m := range b.ways() {
 		items = append(items, kit.Option{Sign: modeSigns[m], Name: policy.ModeWords(m), Line: modeLine(m, b.o.card.ContainProblem != "")})
 	}
 	on := 1
-	for i, m := range modes {
+	for i, m := range b.ways() {
 		if m == r.Mode && m != consent.ModeTrusted { // that is only ever chosen by hand
 			on = i
 		}
 	}
 	if b.mode == nil {
 		b.mode = kit.NewOptions(w, items, on, b.o.keys, func(int) { b.changed() })
+	}
+	if b.remember == nil {
 		spans := []kit.Span{kit.Plain("Remember for ", kit.Ink)}
 		spans = append(spans, kit.Remote(r.Principal.Name, kit.Plain("", kit.Ink))...)
 		spans = append(spans, kit.Plain(" and this folder", kit.Ink))
@@ -94,6 +97,10 @@ func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 	b.tail = kit.Column(0)
 	b.draw()
 	col.Add(b.mode)
+	if !b.more {
+		more := kit.NewButton("Another way: trusted for 15 minutes", kit.Link, b.showMore).WithKeys(b.o.keys)
+		col.Add(kit.Pad(6, 0, 0, 0, kit.Row(0, more, kit.Space())))
+	}
 	col.Add(b.tail)
 	if p := b.o.card.ContainProblem; p != "" {
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(p, kit.Plain("", kit.Ink))...)))
@@ -104,6 +111,24 @@ func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 func (b *sessionBody) changed() {
 	b.draw()
 	b.o.grown()
+}
+
+// ways are the modes that are shown.
+func (b *sessionBody) ways() []consent.Mode {
+	if b.more {
+		return modes
+	}
+	return modes[:len(modes)-1]
+}
+
+// showMore shows the last way. It is not chosen by that.
+func (b *sessionBody) showMore() {
+	on := b.mode.Selected()
+	b.more, b.mode = true, nil
+	b.o.build()
+	b.mode.Select(on)
+	b.o.grown()
+	b.o.of.win.Canvas().Focus(b.mode)
 }
 
 // last is the way that is chosen; of trust, its warning.
@@ -130,7 +155,7 @@ func (b *sessionBody) draw() {
 func modeLine(m consent.Mode, noContainer bool) string {
 	switch {
 	case m == consent.ModeLook:
-		return "Read what is in the folder. Changing files is refused; each command is asked for."
+		return "Read what is in it. Changes are refused, commands asked for."
 	case m == consent.ModeWork && noContainer:
 		return "Read and create files in it. Commands are asked for each time, because they can't be contained here."
 	case m == consent.ModeWork:

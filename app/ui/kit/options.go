@@ -151,7 +151,7 @@ func (r *optionRow) MouseOut() { r.hover = false; r.Refresh() }
 
 // CreateRenderer is Fyne's.
 func (r *optionRow) CreateRenderer() fyne.WidgetRenderer {
-	const padX, padY = 16, 11
+	const padX, padY = 16, 9
 	paint := func() {
 		on := r.of.selected == r.index
 		r.ground.edge, r.ground.StrokeWidth = Edge, 1
