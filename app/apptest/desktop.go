@@ -34,10 +34,10 @@ const KeyringPassword = "test keyring password"
 const ordinary = 65534
 
 // Options choose what a Desktop has. The zero value is a light desktop of
-// 1024 by 700 pixels with tray, unlocked keychain and notifications, run by
+// 1024 by 800 pixels with tray, unlocked keychain and notifications, run by
 // the user who runs the test.
 type Options struct {
-	Width, Height int // of the inner screen, pixels; 0: 1024 by 700
+	Width, Height int // of the inner screen, pixels; 0: 1024 by 800
 
 	NoTray          bool // no panel until StartTray
 	NoKeyring       bool // no Secret Service on the bus at all
@@ -90,7 +90,7 @@ func New(t testing.TB, opts Options) *Desktop {
 		opts.Width = 1024
 	}
 	if opts.Height == 0 {
-		opts.Height = 700
+		opts.Height = 800
 	}
 	dir, err := os.MkdirTemp("", "lpc")
 	if err != nil {

@@ -16,23 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"localpc/app/control"
 	"localpc/app/snapshot"
 	"localpc/consent"
 )
-
-// TestMain is also the child processes that some tests start.
-func TestMain(m *testing.M) {
-	if path := os.Getenv("CONTROL_TEST_LOCK"); path != "" {
-		holdLock(path)
-	}
-	if path := os.Getenv("CONTROL_TEST_DIAL"); path != "" {
-		dialAndAsk(path)
-	}
-	goleak.VerifyTestMain(m)
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -13,7 +13,20 @@ import (
 	"time"
 
 	"localpc/app/control"
+
+	"go.uber.org/goleak"
 )
+
+// TestMain is also the child processes that some tests start.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("CONTROL_TEST_LOCK"); path != "" {
+		holdLock(path)
+	}
+	if path := os.Getenv("CONTROL_TEST_DIAL"); path != "" {
+		dialAndAsk(path)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // holdLock is a child that takes the lock, says how that went, and stays.
 func holdLock(path string) {

@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"localpc/capabilities"
 	"localpc/tunnel/wire"
 	"localpc/tunnel/wire/autogpt"
@@ -237,7 +235,7 @@ func (d *dir) usable() error {
 	if err := d.same(); err != nil {
 		return err
 	}
-	if err := unix.Faccessat(unix.AT_FDCWD, d.path, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+	if err := enterable(nil, d.path); err != nil {
 		return unavailable(err, d.path)
 	}
 	return nil
@@ -323,7 +321,7 @@ func (b *browser) scan(d *dir) (found []*dir, more bool, err error) {
 			continue
 		}
 		id, ok := capabilities.FileIDOf(fi)
-		if !ok || unix.Faccessat(int(f.Fd()), name, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS) != nil || b.forbidden(child.path) != "" {
+		if !ok || enterable(f, name) != nil || b.forbidden(child.path) != "" {
 			continue
 		}
 		child.id = id

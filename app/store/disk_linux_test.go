@@ -1,8 +1,12 @@
 package store_test
 
 import (
+	"fmt"
+	"localpc/app/store"
+	"localpc/consent"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -37,4 +41,58 @@ func smallDisk(t *testing.T) (dir string, fill, free func()) {
 	}
 	t.Cleanup(func() { set(old.Cur) })
 	return dir, func() { set(4096) }, func() { set(old.Cur) }
+}
+
+// A full disk, in the middle of everything: errors, nothing half done, and all
+// works again when there is space.
+func TestDiskFull(t *testing.T) {
+	dir, fill, free := smallDisk(t)
+	s, err := store.Open(t.Context(), dir)
+	must(t, err)
+	defer s.Close()
+	l := openLog(t, s)
+	decide := func(i int) error {
+		return l.Decided(t.Context(), consent.Request{ID: fmt.Sprint("r", i), Exact: strings.Repeat("x", 20_000)}, consent.Decision{Outcome: consent.Allowed})
+	}
+	must(t, decide(0))
+	fill()
+	written, failed := 1, 0
+	for i := 1; failed < 3 && i < 1000; i++ {
+		if err := decide(i); err != nil {
+			failed++
+		} else {
+			written++
+		}
+	}
+	if failed == 0 {
+		t.Fatal("the disk never was full")
+	}
+	if name, err := s.KeepOutput(make([]byte, 1<<20)); err == nil {
+		t.Errorf("an output of 1 MiB was kept as %s on a full disk", name)
+	}
+	if err := s.Remember(t.Context(), grant("big", strings.Repeat("z", 1<<20), consent.Always)); err == nil {
+		t.Error("a grant was stored on a full disk")
+	}
+	if rep := verify(t, s); !rep.OK || rep.Entries != int64(written+1) {
+		t.Errorf("with the disk full: %+v, %d written", rep, written)
+	}
+	if got := ids(t, s, "", ""); got != "" {
+		t.Errorf("half a grant: %s", got)
+	}
+	entries, err := os.ReadDir(dir + "/outputs")
+	must(t, err)
+	if len(entries) != 0 {
+		t.Errorf("half an output: %v", entries)
+	}
+	free()
+	must(t, decide(5000))
+	must(t, s.Remember(t.Context(), grant("a", "ls", consent.Always)))
+	if _, err := s.KeepOutput([]byte("hello")); err != nil {
+		t.Error(err)
+	}
+	must(t, s.Close())
+	s2 := open(t, dir)
+	if rep := verify(t, s2); !rep.OK || rep.Entries != int64(written+2) {
+		t.Errorf("with space again: %+v, %d written", rep, written)
+	}
 }

@@ -12,20 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"localpc/app/store"
 	"localpc/consent"
 	"localpc/consent/record"
 )
-
-// TestMain is also the child processes that some tests start and kill.
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("STORE_TEST_WRITE"); dir != "" {
-		writeUntilKilled(dir)
-	}
-	goleak.VerifyTestMain(m)
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -20,13 +20,6 @@ import (
 	"localpc/tunnel/wire"
 )
 
-// Where things are in a container, beside the folder at /home/user.
-const (
-	cacheInside = "/var/cache/user"
-	spawnInside = "/.localpc-spawn"
-	gitInside   = "/etc/gitconfig.user"
-)
-
 // etcNames are the files of /etc that a container sees. No accounts, keys,
 // settings of services, or the machine's identity.
 var etcNames = []string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "nsswitch.conf",
@@ -227,21 +220,6 @@ func (c *container) protectGit(folder *os.File, dest string) error {
 	return c.bind("--ro-bind", hooks, dest+"/.git/hooks")
 }
 
-// conflicts tells whether the folder's own name is taken in the container.
-func conflicts(folder string, mounts []mount) bool {
-	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc", "/proc", "/dev", "/tmp", "/run", "/var/run", "/var/tmp", inside, cacheInside, spawnInside} {
-		if under(folder, d) || under(d, folder) {
-			return true
-		}
-	}
-	for _, m := range mounts {
-		if under(folder, m.to) || under(m.to, folder) {
-			return true
-		}
-	}
-	return false
-}
-
 // openDir opens a directory that is not a link, without reading it.
 func openDir(at int, name, full string) (*os.File, error) {
 	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -264,10 +242,6 @@ func folderID(sess *capabilities.Session) (capabilities.FileID, error) {
 		return capabilities.FileID{}, folderGone(err)
 	}
 	return id, nil
-}
-
-func folderGone(err error) error {
-	return wire.Wrap(err, wire.CodeChanged, "The session's folder is not there any more, or another one has taken its place. Open a new session.")
 }
 
 func fileID(fd int, name string) (capabilities.FileID, error) {

@@ -130,7 +130,7 @@ func (pl *plan) listIn(root *os.Root, seen string) ([]string, bool) {
 	if !ok {
 		return nil, false
 	}
-	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|onlyDirectory, 0)
 	if err != nil {
 		return nil, false
 	}

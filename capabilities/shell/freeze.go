@@ -1,7 +1,5 @@
 package shell
 
-import "syscall"
-
 // Freeze stops everything that runs with full access, and what starts
 // meanwhile, or lets it go on: while a card is open, nothing that could answer
 // it runs. It returns at once; the newest call holds.
@@ -30,9 +28,9 @@ func (s *Shell) applyFreeze() {
 		}
 	}
 	s.mu.Unlock()
-	sig := syscall.SIGCONT
+	sig := sigGoOn
 	if on {
-		sig = syscall.SIGSTOP
+		sig = sigHold
 	}
 	for _, p := range all {
 		p.frozen = on

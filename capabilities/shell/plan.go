@@ -23,6 +23,13 @@ import (
 // inside is the session's folder as a contained command sees it.
 const inside = "/home/user"
 
+// Where things are in a container, beside the folder at /home/user.
+const (
+	cacheInside = "/var/cache/user"
+	spawnInside = "/.localpc-spawn"
+	gitInside   = "/etc/gitconfig.user"
+)
+
 // plan is a command, looked at: what is shown and what runs both come from it.
 type plan struct {
 	argv   []string // what is started
@@ -254,4 +261,8 @@ func inWords(d time.Duration) string {
 		unit += "s"
 	}
 	return strconv.FormatInt(n, 10) + " " + unit
+}
+
+func folderGone(err error) error {
+	return wire.Wrap(err, wire.CodeChanged, "The session's folder is not there any more, or another one has taken its place. Open a new session.")
 }

@@ -20,52 +20,16 @@ import (
 	"localpc/tunnel/wire"
 )
 
-// process is one command with all its children, below one localpc-spawn.
-type process struct {
-	session string
-	full    bool // with full access
-	frozen  bool // guarded by Shell.freezing
-	pid     int  // of what was started here; alive as long as any child
-	name    string
+// tree is how a command with all its children is reached here: through the
+// localpc-spawn above it.
+type tree struct {
 	cmd     *exec.Cmd
 	control *net.UnixConn
-	// listener takes what the container wants to connect to; nil where it was
-	// not asked for, and proxy serves it.
-	listener net.Listener
-	proxy    *proxy
+	said    *os.File // what bubblewrap or localpc-spawn has to say
 
-	stdout, stderr output
-	said           *os.File // what bubblewrap or localpc-spawn has to say
-
-	exited chan spawn.Event // one event: the command itself has ended
-	gone   chan struct{}    // closed when no process is left
-
-	mu       sync.Mutex
-	writing  sync.Mutex              // orders to the control socket
-	children int                     // guarded by mu; left by an ended command
-	worker   int                     // guarded by mu; the localpc-spawn above a command with full access
-	stopped  bool                    // guarded by mu; ended by its session's end
-	message  string                  // guarded by mu; the first line of said
-	follower context.CancelCauseFunc // guarded by mu
-}
-
-// output is one pipe of a command.
-type output struct {
-	r    *os.File
-	told chan struct{} // closed when its reader has sent all of the command's own output
-	done chan struct{} // closed when its reader has ended
-}
-
-func newOutput(r *os.File) output { return output{r, make(chan struct{}), make(chan struct{})} }
-
-// closeOutput ends the readers of the output, after the last process: one that
-// could not be ended may hold the pipes.
-func (p *process) closeOutput() {
-	for _, o := range []output{p.stdout, p.stderr} {
-		<-o.told
-		o.r.Close()
-		<-o.done
-	}
+	writing sync.Mutex // orders to the control socket
+	worker  int        // guarded by process.mu; the localpc-spawn above a command with full access
+	message string     // guarded by process.mu; the first line of said
 }
 
 // drain lets the readers go on for d at most.
@@ -73,14 +37,6 @@ func (p *process) drain(d time.Duration) {
 	deadline := time.Now().Add(d)
 	_ = p.stdout.r.SetReadDeadline(deadline)
 	_ = p.stderr.r.SetReadDeadline(deadline)
-}
-
-// launch is what to start: args[0] is the program, spec what it then runs.
-type launch struct {
-	args  []string
-	files []*os.File // handed over after the three of localpc-spawn
-	spec  spawn.Spec
-	full  bool // with full access
 }
 
 // firstFile is the descriptor of launch.files[0] in the program.
@@ -153,8 +109,8 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	if err != nil {
 		return nil, wire.Wrap(err, wire.CodeInternal, "This computer could not start its process starter, so nothing was run.")
 	}
-	p := &process{session: session, full: l.full, pid: cmd.Process.Pid, cmd: cmd, control: control, stdout: newOutput(outR), stderr: newOutput(errR),
-		name: string(l.spec.Argv[0]), said: saidR,
+	p := &process{session: session, full: l.full, pid: cmd.Process.Pid, tree: tree{cmd: cmd, control: control, said: saidR}, stdout: newOutput(outR), stderr: newOutput(errR),
+		name:   string(l.spec.Argv[0]),
 		exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
 	started := make(chan spawn.Event, 1)
 	go p.watch(started)
@@ -334,41 +290,6 @@ func (p *process) failure(e spawn.Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return wire.Wrap(errors.New("container: "+p.message), wire.CodeUnconfined, "The container could not be set up, so nothing was run; this computer's log says why.")
-}
-
-func (p *process) left() int {
-	select {
-	case <-p.gone:
-		return 0
-	default:
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.children
-}
-
-// markStopped ends the request that follows the process, if one does.
-func (p *process) markStopped() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopped = true
-	if p.follower != nil {
-		p.follower(errStopped())
-	}
-}
-
-// followedBy names what markStopped calls.
-func (p *process) followedBy(stop context.CancelCauseFunc) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.follower = stop
-	if p.stopped && stop != nil {
-		stop(errStopped())
-	}
-}
-
-func errStopped() error {
-	return wire.Errorf(wire.CodeStopped, "The command was stopped on this computer, or its session ended.")
 }
 
 func (p *process) signal(sig syscall.Signal) {

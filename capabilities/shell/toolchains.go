@@ -76,3 +76,18 @@ func toolchains(home, loginPath string) (mounts []mount, search []string, env ma
 	}
 	return mounts, search, env
 }
+
+// conflicts tells whether the folder's own name is taken in the container.
+func conflicts(folder string, mounts []mount) bool {
+	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc", "/proc", "/dev", "/tmp", "/run", "/var/run", "/var/tmp", inside, cacheInside, spawnInside} {
+		if under(folder, d) || under(d, folder) {
+			return true
+		}
+	}
+	for _, m := range mounts {
+		if under(folder, m.to) || under(m.to, folder) {
+			return true
+		}
+	}
+	return false
+}

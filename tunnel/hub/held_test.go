@@ -87,3 +87,10 @@ func TestHelloAfterTheTokenEnded(t *testing.T) {
 	thief.closed(wire.CloseRevoked)
 	eventually(t, "nothing is connected", func() bool { return b.Online() == 0 })
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

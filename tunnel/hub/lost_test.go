@@ -206,13 +206,6 @@ func TestOtherEndHangs(t *testing.T) {
 	})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Packets vanish without a word, both ways: in a network of the test's own,
 // whose filter drops them. Both ends notice, and find each other again.
 func TestPacketsVanish(t *testing.T) {

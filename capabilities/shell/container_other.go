@@ -1,0 +1,47 @@
+//go:build !linux
+
+package shell
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"localpc/capabilities"
+	"localpc/capabilities/shell/spawn"
+	"localpc/tunnel/wire"
+)
+
+// uncontained is said wherever a container would be.
+const uncontained = "Programs can't be contained on this system, so each command would have full access."
+
+// container is never made here.
+type container struct {
+	args   []string
+	files  []*os.File
+	checks []spawn.Check
+	env    map[string]string
+}
+
+func (*container) close() {}
+
+func (s *Shell) newContainer(*plan, string, int) (*container, error) {
+	return nil, wire.Wrap(errors.New("no container"), wire.CodeUnconfined, uncontained)
+}
+
+func (s *Shell) tryContainer(context.Context) string { return uncontained }
+
+// folderID makes sure that the session's folder is still the one that was
+// chosen.
+func folderID(sess *capabilities.Session) (capabilities.FileID, error) {
+	id, err := capabilities.FolderID(sess.Folder)
+	if err != nil || !id.Same(sess.FolderID) {
+		return capabilities.FileID{}, folderGone(err)
+	}
+	return id, nil
+}
+
+// list and learn are of contained commands, of which there are none.
+func (s *Shell) list(context.Context, *capabilities.Session) *listing { return &listing{} }
+
+func (s *Shell) learn(context.Context, *capabilities.Session, *listing) []string { return nil }
