@@ -21,7 +21,7 @@ ARCH    = $(shell $(GO) env GOARCH)
 DATE    = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
-.PHONY: run build test lint bench package run-packages test-packages npm clean
+.PHONY: run build test lint others bench package run-packages test-packages npm clean
 
 run: run-packages build
 	$(BIN)/localpc run $(ARGS)
@@ -42,6 +42,15 @@ lint: run-packages
 	@out=$$(gofmt -l app assets capabilities consent tunnel); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet $(FLAGS) ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(FLAGS) ./app/... ./assets/... ./capabilities/... ./consent/... ./tunnel/...
+
+# Other systems stay possible: what has neither Fyne nor cgo is vetted for
+# macOS, and all programs are built for Windows.
+CROSS := gcc-mingw-w64-x86-64
+others: run-packages
+	@$(call install,$(CROSS))
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $$($(GO) list ./... | grep -Ev '/app/(ui|tray|apptest)|/app/cmd/localpc(-desktop)?$$')
+	@mkdir -p build/windows
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(GO) build -o build/windows/ $(PROGRAMS:%=./app/cmd/%)
 
 # The E2B SDK as published drives the end-to-end tests.
 npm:

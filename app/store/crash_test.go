@@ -5,10 +5,7 @@ package store_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,7 +17,6 @@ import (
 
 	"localpc/app/store"
 	"localpc/consent"
-	"localpc/consent/policy"
 	"localpc/consent/record"
 
 	"go.uber.org/goleak"
@@ -156,47 +152,6 @@ func TestSecondProcess(t *testing.T) {
 	// Opened anew, it goes on where the other ended.
 	must(t, openLog(t, s).Happened(t.Context(), "start", ""))
 	if rep := verify(t, s); !rep.OK {
-		t.Errorf("%+v", rep)
-	}
-}
-
-// The gate on a full disk: no record, no grant, nothing remembered; and the
-// same question is put and answered again when there is space.
-func TestGateOnAFullDisk(t *testing.T) {
-	dir, fill, free := smallDisk(t)
-	s, err := store.Open(t.Context(), dir)
-	must(t, err)
-	defer s.Close()
-	l := openLog(t, s)
-	person := &alwaysYes{}
-	gate := consent.New(consent.Options{Decider: policy.Policy{}, Prompter: person, Recorder: l, Book: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	r := consent.Request{ID: "r1", Hub: "this", Principal: consent.Principal{ID: "p1", Name: "Claude"}, Session: "s1", Mode: consent.ModeAsk, Folder: "/project", Capability: "shell", Action: "run",
-		Title: "Run make", Exact: strings.Repeat("x", 60_000), Effects: []consent.Effect{{Kind: consent.EffectRun}}, Risk: consent.RiskNormal, Digest: consent.DigestOf("make"), Containable: true,
-		Rule: consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "make"}, Scopes: []consent.Scope{consent.Once, consent.Always}}
-	fill()
-	for range 3 {
-		g, err := gate.Authorize(t.Context(), r)
-		var ref *consent.Refusal
-		if !errors.As(err, &ref) || ref.Outcome != consent.Undelivered || !strings.Contains(ref.Reason, "disk full") {
-			t.Fatalf("on a full disk: %v", err)
-		}
-		if err := g.Check(r.Digest, r.Fingerprint); err == nil {
-			t.Fatal("it was granted")
-		}
-	}
-	if got := ids(t, s, "", ""); got != "" {
-		t.Errorf("remembered without a record: %s", got)
-	}
-	free()
-	if g, err := gate.Authorize(t.Context(), r); err != nil || g.Check(r.Digest, r.Fingerprint) != nil {
-		t.Errorf("with space again: %v", err)
-	}
-	asked := person.asked
-	r.ID = "r2" // now the rule covers it
-	if _, err := gate.Authorize(t.Context(), r); err != nil || person.asked != asked {
-		t.Errorf("%v, asked %d times more", err, person.asked-asked)
-	}
-	if rep := verify(t, s); !rep.OK || rep.Entries != 3 {
 		t.Errorf("%+v", rep)
 	}
 }
