@@ -102,6 +102,20 @@ func (p *page) tell(t desklink.Told) {
 	p.banners.redraw()
 }
 
+// attend gives the keyboard to a control that has just been made, and brings it
+// in sight once it has its place: that is known when it has been drawn.
+func (p *page) attend(to fyne.Focusable) {
+	p.win.Canvas().Focus(to)
+	p.ui.o.Clock.After(drawn, func() {
+		if o, ok := to.(fyne.CanvasObject); ok && p.win.Canvas().Focused() == to {
+			kit.Reveal(o)
+		}
+	})
+}
+
+// drawn is how long a window takes to be drawn, amply.
+const drawn = 80 * time.Millisecond
+
 // visit opens a page in the browser.
 func (p *page) visit(address string) {
 	if p.ui.visit(address) != nil {

@@ -55,6 +55,23 @@ func (p *permissionsWindow) escape() {
 	p.ui.hide(p.win)
 }
 
+// rest forgets what was under way, too.
+func (p *permissionsWindow) rest() {
+	p.page.rest()
+	p.revoking = false
+	for _, r := range p.grants {
+		r.revoke.Enable(true)
+	}
+	for _, r := range p.sessions {
+		r.calm()
+		r.leaving = false
+		r.end.Enable(true)
+	}
+	for _, r := range p.programs {
+		r.sure, r.gone = false, false
+	}
+}
+
 func (p *permissionsWindow) told(t desklink.Told) {
 	for _, r := range p.grants {
 		r.revoke.Enable(true)
@@ -115,7 +132,7 @@ func (p *permissionsWindow) draw() {
 		p.ui.settle(p.win, nil)
 	}
 	if p.focus != nil {
-		p.win.Canvas().Focus(p.focus)
+		p.attend(p.focus)
 		p.focus = nil
 	}
 	p.count()

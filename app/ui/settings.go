@@ -70,7 +70,9 @@ func (s *settingsWindow) escape() {
 }
 
 func (s *settingsWindow) rest() {
+	s.win.Canvas().Unfocus() // what was typed is saved
 	s.page.rest()
+	s.check.asked, s.hub.sure = false, false
 	if s.remove.quit != nil {
 		s.remove.quit()
 	}
@@ -156,7 +158,7 @@ func (s *settingsWindow) draw() {
 		s.ui.settle(s.win, nil)
 	}
 	if s.focus != nil {
-		s.win.Canvas().Focus(s.focus)
+		s.attend(s.focus)
 		s.focus = nil
 	}
 }
@@ -169,6 +171,7 @@ type setting struct {
 	stop  func()
 	root  fyne.CanvasObject
 	under *fyne.Container
+	bad   bool // the last value was not taken
 }
 
 // savedFor is how long "Saved" stands.
@@ -190,6 +193,7 @@ func (t *setting) say(line string, ok bool) {
 		t.stop = nil
 	}
 	ink := kit.OK
+	t.bad = !ok
 	if !ok {
 		ink, line = kit.Risk, "▲ "+line
 	}
@@ -225,7 +229,7 @@ func newTextSetting(s *settingsWindow, label, hint string, beside func(*kit.Fiel
 	t.field.OnSubmitted = func(string) { t.save() }
 	t.field.OnLeave = t.save
 	t.field.OnEscape = func() {
-		if strings.TrimSpace(t.field.Text) == t.shown && t.under.Hidden {
+		if strings.TrimSpace(t.field.Text) == t.shown && !t.bad {
 			s.escape()
 			return
 		}
@@ -239,7 +243,7 @@ func newTextSetting(s *settingsWindow, label, hint string, beside func(*kit.Fiel
 // save asks for what was typed, if it is something else.
 func (t *textSetting) save() {
 	typed := strings.TrimSpace(t.field.Text)
-	if typed == t.shown && t.under.Hidden || typed == t.sent {
+	if !t.bad && (typed == t.shown || typed == t.sent) {
 		return
 	}
 	t.sent = typed

@@ -137,8 +137,8 @@ func (r *removePage) draw(s snapshot.Snapshot) (changed bool) {
 	case removed:
 		title("Removed.")
 		line(4, "You can now uninstall the package.")
-		if r.last != "" {
-			add(8, kit.NewFlow(600, kit.Body, kit.Remote(r.last, kit.Plain("", kit.Ink))...))
+		if _, more, ok := strings.Cut(r.last, ". "); ok { // that it goes on is over; what else was said is not
+			add(8, kit.NewFlow(600, kit.Body, kit.Remote(more, kit.Plain("", kit.Ink))...))
 		}
 		done := r.of.button("Close", kit.Primary, func() { r.of.ui.hide(r.of.win) })
 		add(20, kit.Row(0, done, kit.Space()))

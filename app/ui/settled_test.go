@@ -254,6 +254,17 @@ func TestSettingsAreSavedByField(t *testing.T) {
 	if has(w, "✓ Saved") || !has(w, "▲ The name is taken.") || name.Text != " Attic " {
 		t.Errorf("the window says %q, the name is %q", texts(w), name.Text)
 	}
+	w.Canvas().Focus(name)
+	keyOn(w, fyne.KeyReturn) // once more, unchanged
+	attic = "Attic"
+	s.wantIntent(snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Name: &attic}})
+	name.SetText("Cellar")
+	s.u.hide(w) // saved, in its turn
+	s.told(snapshot.Change, true, "Saved.")
+	cellar := "Cellar"
+	s.wantIntent(snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Name: &cellar}})
+	s.told(snapshot.Change, true, "Saved.")
+	s.window(snapshot.WindowSettings)
 	s.tap(w, "Reset to defaults")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Rates: map[string]int{"session": 0, "files": 0, "shell": 0, "network": 0}}})
 }
@@ -345,9 +356,12 @@ func TestRemoveFromThisComputer(t *testing.T) {
 	keyOn(w, fyne.KeyReturn)
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Remove, Text: "erase"})
 	keyOn(w, fyne.KeyEscape)
-	s.told(snapshot.Remove, true, "The hub could not be told.")
+	s.told(snapshot.Remove, true, "It is being removed. The hub could not be told.")
+	if !has(w, "It is being removed.") || !has(w, "Removing…") {
+		t.Errorf("meanwhile the window says %q", texts(w))
+	}
 	s.u.Handle(desklink.Down{Quit: true})
-	if !has(w, "Removed.") || !has(w, "You can now uninstall the package.") || !has(w, "The hub could not be told.") {
+	if !has(w, "Removed.") || !has(w, "You can now uninstall the package.") || !has(w, "The hub could not be told.") || has(w, "being removed") {
 		t.Fatalf("at the end the window says %q", texts(w))
 	}
 }

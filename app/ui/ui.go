@@ -241,9 +241,12 @@ var seen = map[snapshot.IntentKind]bool{
 // told gives a sentence to the window that its intent came from.
 func (u *UI) told(t desklink.Told) {
 	from := u.asked[t.Intent]
-	if from != nil && u.open[from.window()] {
+	switch {
+	case from != nil && u.open[from.window()]:
 		from.told(t)
 		return
+	case from != nil && t.Intent == snapshot.Change:
+		u.settings.saved(t) // the next field's turn
 	}
 	if t.OK && seen[t.Intent] {
 		return
