@@ -2,16 +2,13 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"localpc/app/settings"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -45,35 +42,21 @@ type allowance struct {
 
 // flood is a row of requests that come too fast.
 type flood struct {
-	who           asker
-	refused       int
-	told, last    time.Time // in the log; the last refusal
-	timer         *time.Timer
-	what, perUnit string
+	who        asker
+	refused    int
+	told, last time.Time // in the log; the last refusal
+	timer      *time.Timer
+	rate       string // "600 commands of one session a minute"
 }
 
 func newRates(m *Machine) *rates { return &rates{m: m, all: map[rateKey]*allowance{}} }
 
-// rateOf is what is allowed a minute now, and what is counted in words; 0 for
-// what is not counted.
-func rateOf(capability string, set, usual settings.Rates) (perMinute int, what string) {
-	pick := func(set, usual int) int {
-		if set > 0 {
-			return set
-		}
-		return usual
-	}
-	switch capability {
-	case consent.CapabilitySession:
-		return pick(set.Session, usual.Session), "new sessions of one program"
-	case "files":
-		return pick(set.Files, usual.Files), "file requests of one session"
-	case "shell":
-		return pick(set.Shell, usual.Shell), "commands of one session"
-	case "network":
-		return pick(set.Network, usual.Network), "connections of one session"
-	}
-	return 0, ""
+// rateWords say what a capability's rate counts.
+var rateWords = map[string]string{
+	consent.CapabilitySession: "new sessions of one program",
+	consent.CapabilityFiles:   "file requests of one session",
+	consent.CapabilityShell:   "commands of one session",
+	consent.CapabilityNetwork: "connections of one session",
 }
 
 // burstOf is how many may come at once: half a minute's worth.
@@ -92,10 +75,12 @@ func (r *rates) begins(t *task) error {
 // take takes one use of a capability off what is left for who. The error says
 // when to try again.
 func (r *rates) take(who asker, capability string) error {
-	perMinute, what := rateOf(capability, r.m.o.Settings.Get().Rates, settings.UsualRates)
-	if perMinute == 0 {
-		return nil
+	set := r.m.o.Settings.Get().Rates
+	limit := rateIn(&set, capability)
+	if limit == nil {
+		return nil // it has bounds of its own
 	}
+	perMinute, what := *limit, rateWords[capability]
 	key := rateKey{who.session, capability}
 	if capability == consent.CapabilitySession {
 		key.who = who.hub + "\x00" + who.principal.ID
@@ -113,27 +98,28 @@ func (r *rates) take(who asker, capability string) error {
 	wait := time.Duration((1 - a.bucket.TokensAt(now)) / float64(a.bucket.Limit()) * float64(time.Second))
 	begun, tell := a.flood == nil, false
 	if begun {
-		f := &flood{who: who, what: what, perUnit: strconv.Itoa(perMinute)}
+		f := &flood{who: who}
 		f.timer = time.AfterFunc(floodOver, func() { r.m.background(func(ctx context.Context) { r.calm(ctx, key, f) }) })
 		a.flood = f
 	}
 	f := a.flood
+	said := fmt.Sprintf("%d %s a minute", perMinute, what)
 	f.refused++
-	f.last = now
+	f.last, f.rate = now, said
 	if tell = now.Sub(f.told) >= floodOver; tell {
 		f.told = now
 	}
 	r.mu.Unlock()
 
-	err := wire.Errorf(wire.CodeOverloaded, "Too many requests: this computer takes %d %s a minute. Try again in %s.", perMinute, what, inWords(seconds(wait)))
+	err := wire.Errorf(wire.CodeOverloaded, "Too many requests: this computer takes %s. Try again in %s.", said, inWords(seconds(wait)))
 	if begun {
-		r.record("too many requests begin", f, "more than "+f.perUnit+" "+what+" a minute")
+		r.record("too many requests begin", f, "more than "+said)
 	}
 	if tell {
 		r.m.log.Warn("A session makes more requests than its rate allows", "capability", capability, "perMinute", perMinute)
 		r.m.journal.failed(consent.Request{ID: consent.NewID(), Principal: who.principal, Session: who.session, Capability: capability,
 			Title: "Too many requests", Arrived: now},
-			errors.New("It made more than "+f.perUnit+" "+what+" a minute; what is too much is refused."))
+			wire.Errorf(wire.CodeOverloaded, "It made more than %s; what is too much is refused.", said))
 	}
 	return err
 }
@@ -180,7 +166,7 @@ func (r *rates) calm(ctx context.Context, key rateKey, f *flood) {
 }
 
 func (r *rates) ended(f *flood) {
-	r.record("too many requests end", f, fmt.Sprintf("%d were refused beyond %s %s a minute", f.refused, f.perUnit, f.what))
+	r.record("too many requests end", f, fmt.Sprintf("%d were refused beyond %s", f.refused, f.rate))
 }
 
 func (r *rates) record(what string, f *flood, detail string) {

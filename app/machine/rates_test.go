@@ -63,7 +63,7 @@ func TestASessionAsksTooFast(t *testing.T) {
 	notes := func() (n int) {
 		entries, _ := r.m.journal.entries(func(string) int { return 0 })
 		for _, e := range entries {
-			if e.What == "Too many requests" && e.Who == "Research agent" && e.Outcome == snapshot.Failed {
+			if e.What == "Too many requests" && e.Who == "Research agent" && e.Outcome == snapshot.Failed && e.Result == "It made more than 4 commands of one session a minute; what is too much is refused." {
 				n++
 			}
 		}
