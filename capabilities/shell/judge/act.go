@@ -113,6 +113,9 @@ func (j Judgement) ReadsOnly() bool {
 type Path struct {
 	Name string
 	Glob bool
+	// Raw is the same name as it was written, made absolute but not clean, where
+	// it goes up again (a/../b): a may be a link, and then it is another name.
+	Raw string
 }
 
 // Find are the tests of a find command that choose what it acts on. What is

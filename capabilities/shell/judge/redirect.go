@@ -2,6 +2,7 @@ package judge
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -238,6 +239,17 @@ func (w *walker) reading(st *state, x word) []Act {
 	return []Act{{Op: Read, Paths: ps}}
 }
 
+// raw is Path.Raw of a name in dir.
+func raw(dir, name string) string {
+	if !slices.Contains(strings.Split(name, "/"), "..") {
+		return ""
+	}
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
 // paths are the names that a word stands for, or why that is not known.
 func (w *walker) paths(st *state, x word) (ps []Path, why string) {
 	switch {
@@ -250,15 +262,20 @@ func (w *walker) paths(st *state, x word) (ps []Path, why string) {
 	}
 	if x.sureness == pattern {
 		if path.IsAbs(x.text) {
-			return []Path{{path.Clean(x.text), true}}, ""
-		}
-		for _, d := range st.cwd {
-			ps = append(ps, Path{path.Join(escape(d), x.text), true})
+			ps = []Path{{Name: path.Clean(x.text), Glob: true, Raw: raw("", x.text)}}
+		} else {
+			for _, d := range st.cwd {
+				ps = append(ps, Path{Name: path.Join(escape(d), x.text), Glob: true, Raw: raw(escape(d), x.text)})
+			}
 		}
 	} else {
 		at, _ := st.at(x.text)
-		for _, n := range at {
-			ps = append(ps, Path{Name: n})
+		for i, n := range at {
+			p := Path{Name: n, Raw: raw("", x.text)}
+			if !path.IsAbs(x.text) {
+				p.Raw = raw(st.cwd[i], x.text)
+			}
+			ps = append(ps, p)
 		}
 	}
 	if len(ps) == 0 {
