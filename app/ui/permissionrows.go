@@ -11,6 +11,7 @@ import (
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
 	"localpc/consent"
+	"localpc/consent/policy"
 )
 
 // grantColumns are the widths of the table's cells in a table that is w wide.
@@ -203,7 +204,7 @@ func (r *sessionRow) set(o snapshot.Session, now time.Time) (changed bool) {
 		where = append(where, kit.Plain(fmt.Sprintf(" · %d running", o.Running), kit.Dim))
 	}
 	r.where.Set(where...)
-	r.mode.set(o.Mode)
+	r.mode.set(modeOf(o))
 	trusted := o.TrustedUntil.After(now)
 	if trusted {
 		r.left.Set(kit.Bold(leftWord(o.TrustedUntil, now), kit.Ink))
@@ -242,6 +243,16 @@ func (r *sessionRow) set(o snapshot.Session, now time.Time) (changed bool) {
 		r.of.focus = stay
 	}
 	return true
+}
+
+// modeOf is the consent.Mode of a session, which a snapshot has in words.
+func modeOf(o snapshot.Session) string {
+	for _, m := range sessionModes {
+		if o.Mode == m || o.Mode == policy.ModeWords(consent.Mode(m)) {
+			return m
+		}
+	}
+	return o.Mode
 }
 
 // timeShort is a moment of today, or a day.

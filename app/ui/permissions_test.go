@@ -28,7 +28,7 @@ func (s *stage) settled(n *snapshot.Snapshot) {
 		{ID: "g4", Who: "AutoGPT", May: "Reach example.org:443", Deny: true, Scope: "15 minutes", Until: now.Add(4 * time.Minute)},
 	}
 	n.Sessions = []snapshot.Session{
-		{ID: "s1", Principal: "Claude", Title: "Write a small website", Folder: "/home/person/project", Mode: "work", Since: now.Add(-12 * time.Minute), Running: 2},
+		{ID: "s1", Principal: "Claude", Title: "Write a small website", Folder: "/home/person/project", Mode: "Work in this folder", Since: now.Add(-12 * time.Minute), Running: 2},
 		{ID: "s2", Principal: "Research agent", Folder: "/home/person/papers", Mode: "trusted", Since: now.Add(-3 * time.Minute), TrustedUntil: now.Add(14*time.Minute + 5*time.Second)},
 	}
 	n.Programs = []snapshot.Program{
