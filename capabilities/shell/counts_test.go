@@ -246,7 +246,8 @@ func TestWhatStandsInTheWayOfLooking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, l := range [][2]string{{"loop", "d/loop"}, {"..", "d/up"}, {"/proc/self/root", "d/root"}, {"/", "top"}} {
+	fill(t, ses, map[string]string{"P/deep/x": "1", "P/keep": "22"})
+	for _, l := range [][2]string{{"P/deep", "to"}, {"loop", "d/loop"}, {"..", "d/up"}, {"/proc/self/root", "d/root"}, {"/", "top"}} {
 		if err := os.Symlink(l[0], filepath.Join(ses.Folder, l[1])); err != nil {
 			t.Fatal(err)
 		}
@@ -263,6 +264,8 @@ func TestWhatStandsInTheWayOfLooking(t *testing.T) {
 		"tar xf d/pipe":             "",
 		"rm -rf d/up/d/up/d/up/d/a": "deletes d/a (1 byte); cannot be undone",
 		"rm -rf d/root/etc":         "outside the folder",
+		"rm to/../keep":             "deletes P/keep (2 bytes); cannot be undone",
+		"cd to && rm -f ../ke*":     "deletes P/keep (2 bytes); cannot be undone",
 		"rm -rf shut top":           "",
 	} {
 		begin := time.Now()

@@ -35,7 +35,7 @@ func (l *looker) extract(a judge.Act, p judge.Part) {
 	into := target{way: unsure}
 	if a.Into != nil {
 		into.seen = a.Into.Name
-		into.spot, into.way = l.resolve(a.Into.Name, true)
+		into.spot, into.way = l.resolve(written(*a.Into), true)
 	}
 	if into.way == outside {
 		l.noteOutside(replaces, into.seen)
@@ -207,7 +207,7 @@ func (l *looker) archive(a judge.Act) ([]entry, bool) {
 	if len(a.From) == 0 || a.From[0].Glob {
 		return nil, false
 	}
-	s, w := l.resolve(a.From[0].Name, true)
+	s, w := l.resolve(written(a.From[0]), true)
 	if w != in || !s.there || !s.node.mode.IsRegular() {
 		if w == in && !s.there && s.made == 0 {
 			l.nothing(reads, s)
@@ -313,7 +313,7 @@ var tarLine = regexp.MustCompile(`^([-dlhbcp])\S{9}\S* +\S+ +\d+(?:,\d+)? \S+ \S
 
 // askArchive has tar or unzip list an archive that can't be read here.
 func (l *looker) askArchive(a judge.Act, s spot) ([]entry, bool) {
-	seen := a.From[0].Name
+	seen := written(a.From[0])
 	if len(a.Argv) > 0 && path.Base(a.Argv[0]) == "unzip" {
 		out, ok := l.ask(a.Dir, []string{"unzip", "-Z1", seen})
 		var list []entry

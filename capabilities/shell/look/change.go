@@ -105,14 +105,16 @@ func (l *looker) folders(s spot) {
 func (l *looker) destination(a judge.Act, follow bool) (to target, into bool) {
 	switch {
 	case a.Into != nil:
-		s, w := l.resolve(a.Into.Name, true)
+		name := written(*a.Into)
+		s, w := l.resolve(name, true)
 		if w == in && !s.isDir() && !follow {
-			s, w = l.resolve(a.Into.Name, false)
+			s, w = l.resolve(name, false)
 		}
-		return target{spot: s, seen: a.Into.Name, way: w}, w == in && s.isDir()
+		return target{spot: s, seen: name, way: w}, w == in && s.isDir()
 	case len(a.Paths) > 0:
-		s, w := l.resolve(a.Paths[0].Name, follow)
-		return target{spot: s, seen: a.Paths[0].Name, way: w}, false
+		name := written(a.Paths[0])
+		s, w := l.resolve(name, follow)
+		return target{spot: s, seen: name, way: w}, false
 	}
 	return target{way: unsure}, false
 }
@@ -122,7 +124,11 @@ func (l *looker) named(d target, into bool, t target) spot {
 	if !into {
 		return d.spot
 	}
-	return l.child(d.spot, path.Base(t.seen))
+	name := path.Base(t.seen)
+	if (name == ".." || name == ".") && t.way == in {
+		name = t.spot.name()
+	}
+	return l.child(d.spot, name)
 }
 
 // move counts what mv and rename move, and replace.

@@ -113,7 +113,7 @@ func At(ctx context.Context, j judge.Judgement, o Options) Found {
 		for _, a := range p.Acts {
 			l.act(a, p)
 		}
-		f.Steps = append(f.Steps, l.part.step(p.Sentence, l.more()))
+		f.Steps = append(f.Steps, l.part.step(consent.Visible(p.Sentence, false), l.more()))
 	}
 	f.More = l.more()
 	f.Effects, f.High = l.all.effects(f.More)
@@ -196,19 +196,19 @@ func (l *looker) act(a judge.Act, p judge.Part) {
 	case judge.GitReset, judge.GitRestore:
 		l.gitReset(a)
 	case judge.Run:
-		l.note(runs, a.Program)
+		l.note(runs, shown(a.Program))
 	case judge.Connect:
 		host := a.Host
 		if a.Port != 0 {
 			host += ":" + strconv.Itoa(a.Port)
 		}
-		l.note(connects, host)
+		l.note(connects, shown(host))
 	case judge.Settings:
-		l.note(settings, a.What)
+		l.note(settings, shown(a.What))
 	case judge.Install:
-		l.note(installs, a.What)
+		l.note(installs, shown(a.What))
 	case judge.Env:
-		l.note(env, a.What)
+		l.note(env, shown(a.What))
 	case judge.Root:
 		l.note(root, "")
 	default:
@@ -226,16 +226,26 @@ type target struct {
 	linked bool
 }
 
+// written is a name as the system reads it, step by step: a/../b is another
+// name than b where a is a link.
+func written(p judge.Path) string {
+	if p.Raw != "" {
+		return p.Raw
+	}
+	return p.Name
+}
+
 // targets looks up the paths of an act, patterns spelled out.
 func (l *looker) targets(paths []judge.Path, follow bool) []target {
 	var out []target
 	for _, p := range paths {
+		name := written(p)
 		if p.Glob {
-			out = append(out, l.expand(p.Name, follow)...)
+			out = append(out, l.expand(name, follow)...)
 			continue
 		}
-		s, w := l.resolve(p.Name, follow)
-		out = append(out, target{spot: s, seen: p.Name, way: w})
+		s, w := l.resolve(name, follow)
+		out = append(out, target{spot: s, seen: name, way: w})
 	}
 	return out
 }
@@ -262,7 +272,7 @@ func (l *looker) elsewhere(v verb, t target) bool {
 
 // hit counts one name that v happens to.
 func (l *looker) hit(v verb, s spot) {
-	own := s.on.own || l.o.Session.Made.Has(s.disk(), s.node.id)
+	own := s.on.own || l.o.Session.Made != nil && l.o.Session.Made.Has(s.disk(), s.node.id)
 	state := s.node.which()
 	if v.loses() && !own && s.node.mode.IsRegular() {
 		state = s.node.state()
@@ -311,7 +321,7 @@ func (l *looker) tally(v verb, f func(*tally)) {
 }
 
 func (l *looker) note(v verb, what string) {
-	l.tally(v, func(y *tally) { y.note(what) })
+	l.tally(v, func(y *tally) { y.note(consent.Visible(what, false)) })
 }
 
 // noteAt notes a path that is not looked at.
@@ -320,7 +330,7 @@ func (l *looker) noteAt(v verb, seen string) {
 	if b, rel, ok := l.locate(seen); ok {
 		what = words(b.key(path.Clean(rel)))
 	}
-	l.note(v, what)
+	l.note(v, shown(what))
 }
 
 func (l *looker) noteOutside(v verb, seen string) {

@@ -132,6 +132,7 @@ func TestWhatIsSaid(t *testing.T) {
 		"a pattern":       {with: []string{"p/a.tmp=1", "p/b.tmp=2", "p/c.tmp=3", "p/d.tmp=4", "p/.e.tmp=5", "p/x.txt=6"}, acts: []judge.Act{rm("p/*.tmp")}, want: "delete deletes 4 files in p, 4 bytes; cannot be undone"},
 		"twice":           {with: []string{"a=1"}, acts: []judge.Act{rm("a", "a"), rm("a")}, want: "delete deletes a (1 byte); cannot be undone"},
 		"within":          {with: []string{"d/a=1"}, acts: []judge.Act{rm("d/a"), rm("d")}, want: "delete deletes d with 1 file, 1 byte; cannot be undone"},
+		"up from a link":  {with: []string{"p/q/x=1", "p/a=22", "a=1", "l->p/q"}, acts: []judge.Act{{Op: judge.Delete, Paths: []judge.Path{{Name: home + "/a", Raw: home + "/l/../a"}}}}, want: "delete deletes p/a (2 bytes); cannot be undone"},
 		"a link":          {with: []string{"d/a=1", "l->d"}, acts: []judge.Act{rm("l")}, want: "delete deletes l (0 bytes); cannot be undone"},
 		"through a link":  {with: []string{"d/a=1", "l->d"}, acts: []judge.Act{rm("l/a")}, want: "delete deletes d/a (1 byte); cannot be undone"},
 		"out by a link":   {with: []string{"l->/etc"}, acts: []judge.Act{rm("l/passwd")}, want: "delete deletes files outside the folder: /home/user/l/passwd; cannot be undone"},
