@@ -55,8 +55,26 @@ func TestStepsDoNotHideAnEffect(t *testing.T) {
 	c := s.deletion("a")
 	c.Request.Steps = []string{"Tidies up", "Says goodbye"}
 	s.card(c)
-	if !has(s.u.card.win, "In all: deletes 214 files, 1.3 GB; cannot be undone") {
-		t.Errorf("the card says %q", texts(s.u.card.win))
+	if w := s.u.card.win; !has(w, "In all") || !has(w, "Deletes 214 files, 1.3 GB; cannot be undone") {
+		t.Errorf("of several steps the card says %q", texts(w))
+	}
+	c.Request.ID, c.Request.Steps = "b", c.Request.Steps[:1]
+	s.card(c)
+	if w := s.u.card.win; has(w, "In all") || !has(w, "Deletes 214 files, 1.3 GB; cannot be undone") {
+		t.Errorf("of one step the card says %q", texts(w))
+	}
+}
+
+// Whether a step can be undone is said with the step, where its effect says no
+// more than it; a program's name stays as it is written.
+func TestStepsSayWhatCanBeUndone(t *testing.T) {
+	s := newStage(t)
+	c := s.deletion("a")
+	c.Request.Steps = []string{"npm test: runs the program's own tests", "Deletes the files named *.tmp in Pictures and below: 214 files, 1.3 GB"}
+	s.card(c)
+	w := s.u.card.win
+	if !has(w, "and below: 214 files, 1.3 GB; cannot be undone") || has(w, "In all") || !has(w, "npm test: ") {
+		t.Errorf("the card says %q", texts(w))
 	}
 }
 

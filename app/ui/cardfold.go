@@ -88,9 +88,9 @@ func (b *actionBody) folded(w float32) fyne.CanvasObject {
 // one is one of several requests: its title, what it does, and the exact text.
 func (b *actionBody) one(w float32, f snapshot.Folded) fyne.CanvasObject {
 	col := kit.Column(4, kit.NewFlow(w, kit.Body, kit.Remote(f.Title, kit.Bold("", kit.Ink))...))
-	does := f.Steps
+	does, words := f.Steps, wordsOfAll(f.Steps)
 	for _, e := range f.Effects {
-		if !told(e, f.Steps) {
+		if teller(e, words) < 0 {
 			does = append(does[:len(does):len(does)], capital(e))
 		}
 	}

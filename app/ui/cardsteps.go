@@ -2,6 +2,7 @@ package ui
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"fyne.io/fyne/v2"
@@ -30,7 +31,7 @@ const readSteps = "steps"
 
 func (b *actionBody) drawSteps(w float32) {
 	r := b.o.card.Request
-	lines := r.Steps
+	lines, sum := summed(r)
 	if len(lines) == 0 {
 		b.stepsBox.Objects = effectLines(w, r)
 		return
@@ -43,10 +44,10 @@ func (b *actionBody) drawSteps(w float32) {
 	}
 	for i, l := range lines[:n] {
 		if len(lines) == 1 {
-			out = append(out, kit.NewFlow(w, kit.Body, counted(capital(l))...))
+			out = append(out, kit.NewFlow(w, kit.Body, counted(l)...))
 			break
 		}
-		out = append(out, kit.Numbered(i+1, kit.NewFlow(w-kit.Indent, kit.Body, counted(capital(l))...)))
+		out = append(out, kit.Numbered(i+1, kit.NewFlow(w-kit.Indent, kit.Body, counted(l)...)))
 	}
 	switch {
 	case cut:
@@ -69,17 +70,41 @@ func (b *actionBody) drawSteps(w float32) {
 		b.o.scrolls("more steps", box)
 		out = append(out, box)
 	}
-	// What the steps do not say of the whole is said behind them.
+	if len(sum) > 0 {
+		all := kit.Column(2)
+		if len(lines) > 1 {
+			all.Add(kit.NewFlow(w, kit.Small, kit.Plain("In all", kit.Dim)))
+		}
+		for _, e := range sum {
+			all.Add(kit.NewFlow(w, kit.Body, counted(capital(e))...))
+		}
+		out = append(out, kit.Pad(4, 0, 0, 0, all))
+	}
+	b.stepsBox.Objects = out
+}
+
+// summed are a request's steps, and the effects that none of them tells: what
+// happens all together, and whether it can be undone. Where a step tells all but
+// that, it is said there.
+func summed(r consent.Request) (steps, inAll []string) {
+	steps, words := slices.Clone(r.Steps), wordsOfAll(r.Steps)
 	for _, e := range r.Effects {
 		switch e.Kind {
 		case consent.EffectRun, consent.EffectRead, consent.EffectCreate, consent.EffectOwn:
 			continue
 		}
-		if !told(e.Text, lines) {
-			out = append(out, kit.NewFlow(w, kit.Body, counted("In all: "+e.Text)...))
+		if teller(e.Text, words) >= 0 {
+			continue
 		}
+		what, undone, _ := strings.Cut(e.Text, "; ")
+		if i := teller(what, words); i >= 0 {
+			steps[i] += "; " + undone
+			words[i] = wordsOf(steps[i])
+			continue
+		}
+		inAll = append(inAll, e.Text)
 	}
-	b.stepsBox.Objects = out
+	return steps, inAll
 }
 
 // effectLines are the effects in words, numbered where there are several. That
@@ -100,22 +125,21 @@ func effectLines(w float32, r consent.Request) []fyne.CanvasObject {
 	return out
 }
 
-// told says that one of the steps has every word of an effect already.
-func told(effect string, steps []string) bool {
-	for _, s := range steps {
-		has := map[string]bool{}
-		for _, word := range wordsOf(s) {
-			has[word] = true
-		}
-		all := true
-		for _, word := range wordsOf(effect) {
-			all = all && has[word]
-		}
-		if all {
-			return true
-		}
+// teller is the first of the steps, of each its words, that has every word of an
+// effect; -1 for none.
+func teller(effect string, steps [][]string) int {
+	words := wordsOf(effect)
+	return slices.IndexFunc(steps, func(step []string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(step, w) })
+	})
+}
+
+func wordsOfAll(steps []string) [][]string {
+	out := make([][]string, len(steps))
+	for i, s := range steps {
+		out[i] = wordsOf(s)
 	}
-	return false
+	return out
 }
 
 func wordsOf(s string) []string {
