@@ -148,6 +148,17 @@ func TestProgramsReachTheNetwork(t *testing.T) {
 			t.Errorf("%s over TLS: %q", name, got)
 		}
 	}
+	// npm keeps its connections, asks for compressed answers, and follows what
+	// the registry says.
+	npm := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"name":"a","dist-tags":{"latest":"1.2.3"},"versions":{"1.2.3":{"name":"a","version":"1.2.3","dist":{"tarball":"http://www.example.org/a.tgz"}}}}`)
+	}))
+	t.Cleanup(npm.Close)
+	w.serve(80, npm.Listener.Addr().String())
+	if got := sh(t, s, ses, contained, "npm view --registry http://www.example.org/ a version"); got != "1.2.3\n" {
+		t.Errorf("npm: %q", got)
+	}
 	for _, h := range w.hosts() {
 		if h != "www.example.org:80" && h != "www.example.org:443" {
 			t.Errorf("asked for %s", h)
@@ -162,7 +173,7 @@ func TestProgramsReachTheNetwork(t *testing.T) {
 			t.Errorf("asked as %+v", c)
 		}
 	}
-	if !seen["curl"] || !seen["Wget"] || !seen["Python-urllib"] {
+	if !seen["curl"] || !seen["Wget"] || !seen["Python-urllib"] || !seen["npm"] {
 		t.Errorf("programs named: %v", seen)
 	}
 	for _, r := range w.ended {
