@@ -76,6 +76,11 @@ func TestStepsSayWhatCanBeUndone(t *testing.T) {
 	if !has(w, "and below: 214 files, 1.3 GB; cannot be undone") || has(w, "In all") || !has(w, "npm test: ") {
 		t.Errorf("the card says %q", texts(w))
 	}
+	c.Request.ID, c.Request.Steps = "b", []string{"Reads deletes 214 files, 1.3 GB; cannot be undone", "Tidies up"}
+	s.card(c)
+	if !has(w, "In all") {
+		t.Errorf("a name hides the effect: %q", texts(w))
+	}
 }
 
 func TestAmountsAreBold(t *testing.T) {

@@ -96,11 +96,12 @@ func summed(r consent.Request) (steps, inAll []string) {
 		if teller(e.Text, words) >= 0 {
 			continue
 		}
-		what, undone, _ := strings.Cut(e.Text, "; ")
-		if i := teller(what, words); i >= 0 {
-			steps[i] += "; " + undone
-			words[i] = wordsOf(steps[i])
-			continue
+		if cut := strings.LastIndex(e.Text, "; "); cut > 0 {
+			if i := teller(e.Text[:cut], words); i >= 0 {
+				steps[i] += e.Text[cut:]
+				words[i] = wordsOf(steps[i])
+				continue
+			}
 		}
 		inAll = append(inAll, e.Text)
 	}
@@ -125,11 +126,18 @@ func effectLines(w float32, r consent.Request) []fyne.CanvasObject {
 	return out
 }
 
+// changing are the words that effects which change files begin with. Their step
+// begins so, too: a file's name in another one must not hide them.
+var changing = []string{"deletes", "replaces", "changes", "cuts", "moves"}
+
 // teller is the first of the steps, of each its words, that has every word of an
 // effect; -1 for none.
 func teller(effect string, steps [][]string) int {
 	words := wordsOf(effect)
 	return slices.IndexFunc(steps, func(step []string) bool {
+		if len(words) == 0 || len(step) == 0 || slices.Contains(changing, words[0]) && step[0] != words[0] {
+			return false
+		}
 		return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(step, w) })
 	})
 }
