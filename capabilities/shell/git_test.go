@@ -48,8 +48,8 @@ func TestGitTellsWhatItWouldDo(t *testing.T) {
 		{git(judge.GitRestore, "restore", "."), "overwrite: replaces a (8 bytes); cannot be undone | create: makes sub/c"},
 		{git(judge.GitRestore, "checkout", "HEAD", "--", "staged", "b"), "overwrite: replaces nothing that is there now"},
 		{git(judge.GitReset, "stash"), "move: puts aside the changes of a and staged; git stash pop brings them back | create: makes sub/c"},
-		{git(judge.GitReset, "reset", "--hard", "none"), "unknown: what git replaces can't be told before it runs"},
-		{git(judge.GitClean, "-c", "core.fsmonitor=x", "clean", "-f"), "unknown: what git removes can't be told before it runs"},
+		{git(judge.GitReset, "reset", "--hard", "none"), "unknown: can't be told beforehand: what git replaces"},
+		{git(judge.GitClean, "-c", "core.fsmonitor=x", "clean", "-f"), "unknown: can't be told beforehand: what git removes"},
 	} {
 		if got := told(t, s, ses, c.act); got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.act.Argv, got, c.want)

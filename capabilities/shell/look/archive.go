@@ -47,7 +47,7 @@ func (l *looker) extract(a judge.Act, p judge.Part) {
 		if l.more() {
 			l.tally(replaces, func(y *tally) { y.more = true })
 		} else {
-			l.note(unknown, "what the archive has can't be told before it is unpacked")
+			l.note(unknown, "what the archive has")
 		}
 		l.over.fog = append(l.over.fog, into.spot.keyOr())
 		return

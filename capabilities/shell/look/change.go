@@ -27,7 +27,10 @@ func (l *looker) chosen(a judge.Act, paths []judge.Path, v verb, follow bool) []
 }
 
 // change counts what is written to by name, through links.
-func (l *looker) change(a judge.Act, v verb) {
+func (l *looker) change(a judge.Act, v verb, p judge.Part) {
+	// Sed changes what is there only; what packs makes the archive.
+	sed := v == edits && len(p.Argv) > 0 && path.Base(p.Argv[0]) == "sed"
+
 	for _, t := range l.chosen(a, a.Paths, v, true) {
 		s := t.spot
 		switch {
@@ -41,7 +44,7 @@ func (l *looker) change(a judge.Act, v verb) {
 			}
 			l.op(v, s)
 			l.hit(v, s)
-		case s.made != 0 || v == edits:
+		case s.made != 0 || sed:
 			l.nothing(v, s)
 		default:
 			l.make(s, madeFile)
@@ -53,15 +56,25 @@ func (l *looker) change(a judge.Act, v verb) {
 func (l *looker) make(s spot, m made) {
 	s.made = m
 	l.op(creates, s)
-	l.fresh(s)
+	if m == madeTree && s.name() == ".git" {
+		l.print.add("makes", s.key())
+		l.tally(creates, func(y *tally) { y.fresh(s) })
+	} else {
+		l.fresh(s)
+	}
 	l.over.makes(s, m)
 }
 
 // create counts what mkdir and touch make; what is there stays as it is.
 func (l *looker) create(a judge.Act, p judge.Part) {
 	kind := madeFile
-	if len(p.Argv) > 0 && (path.Base(p.Argv[0]) == "mkdir" || path.Base(p.Argv[0]) == "install") {
-		kind = madeDir
+	if len(p.Argv) > 0 {
+		switch path.Base(p.Argv[0]) {
+		case "mkdir", "install":
+			kind = madeDir
+		case "git": // init and clone: a new repository has nothing of anybody in it
+			kind = madeTree
+		}
 	}
 	for _, t := range l.chosen(a, a.Paths, creates, true) {
 		s := t.spot
@@ -256,7 +269,7 @@ func (l *looker) copy(a judge.Act, p judge.Part) {
 func (l *looker) copyFrom(a judge.Act, to spot) {
 	switch {
 	case to.there && to.node.mode.IsDir():
-		l.note(unknown, "what it replaces in "+words(to.key())+" can't be told before it runs")
+		l.note(unknown, "what it replaces in "+words(to.key()))
 	case to.there && a.Replaces:
 		l.op(replaces, to)
 		l.hit(replaces, to)

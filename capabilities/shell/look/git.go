@@ -98,7 +98,7 @@ func (l *looker) gitClean(a judge.Act) {
 			return
 		}
 	}
-	l.gitUnsure(deletes, "what git removes can't be told before it runs")
+	l.gitUnsure(deletes, "what git removes")
 }
 
 func (l *looker) gitUnsure(v verb, why string) {
@@ -112,7 +112,7 @@ func (l *looker) gitUnsure(v verb, why string) {
 // gitReset counts the files that git reset --hard, checkout and restore
 // replace, remove and make.
 func (l *looker) gitReset(a judge.Act) {
-	const why = "what git replaces can't be told before it runs"
+	const why = "what git replaces"
 	dir, sub, args, ok := gitCommand(a)
 	if !ok {
 		l.gitUnsure(replaces, why)

@@ -21,6 +21,7 @@ const (
 	maxSpots = 20_000
 	maxNames = 200_000 // names that are read
 	maxDepth = 200
+	maxSteps = 200 // that are told
 )
 
 // Options say where to look. Session and Real are needed.
@@ -113,7 +114,12 @@ func At(ctx context.Context, j judge.Judgement, o Options) Found {
 		for _, a := range p.Acts {
 			l.act(a, p)
 		}
-		f.Steps = append(f.Steps, l.part.step(consent.Visible(p.Sentence, false), l.more()))
+		if s := l.part.step(consent.Visible(p.Sentence, false), l.more()); len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] != s {
+			f.Steps = append(f.Steps, s)
+		}
+	}
+	if n := len(f.Steps); n > maxSteps {
+		f.Steps = append(f.Steps[:maxSteps-1], "And "+count(n-maxSteps+1, "more step", "more steps"))
 	}
 	f.More = l.more()
 	f.Effects, f.High = l.all.effects(f.More)
@@ -172,13 +178,13 @@ func (l *looker) act(a judge.Act, p judge.Part) {
 	case judge.Create:
 		l.create(a, p)
 	case judge.Write:
-		l.change(a, replaces)
+		l.change(a, replaces, p)
 	case judge.Append:
-		l.change(a, appends)
+		l.change(a, appends, p)
 	case judge.Edit:
-		l.change(a, edits)
+		l.change(a, edits, p)
 	case judge.Truncate:
-		l.change(a, cuts)
+		l.change(a, cuts, p)
 	case judge.Delete:
 		l.delete(a, p)
 	case judge.Move:
@@ -263,7 +269,7 @@ func (l *looker) elsewhere(v verb, t target) bool {
 	case t.way == unsure && l.more():
 		l.tally(v, func(y *tally) { y.more = true })
 	case t.way == unsure:
-		l.note(unknown, "what "+shown(t.seen)+" leads to can't be told before it runs")
+		l.note(unknown, "what "+shown(t.seen)+" leads to")
 	default:
 		return false
 	}

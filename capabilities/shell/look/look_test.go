@@ -86,7 +86,11 @@ func (p *place) look(acts ...judge.Act) Found {
 	p.t.Helper()
 	var j judge.Judgement
 	for _, a := range acts {
-		j.Parts = append(j.Parts, judge.Part{Sentence: "Does it", Acts: []judge.Act{a}})
+		part := judge.Part{Sentence: "Does it", Acts: []judge.Act{a}}
+		if a.Op == judge.Edit {
+			part.Argv = []string{"sed", "-i"}
+		}
+		j.Parts = append(j.Parts, part)
 	}
 	return At(context.Background(), j, p.options())
 }
@@ -144,7 +148,7 @@ func TestWhatIsSaid(t *testing.T) {
 		"moved before":    {with: []string{"a=12"}, acts: []judge.Act{{Op: judge.Move, From: at("a"), Paths: at("x"), Replaces: true}, rm("x")}, want: "delete deletes x (2 bytes); cannot be undone | move moves a to x; it can be moved back"},
 		"moved into":      {with: []string{"a=12", "b=1", "d/"}, acts: []judge.Act{{Op: judge.Move, From: at("a", "b"), Into: into("d"), Replaces: true}, rm("d")}, want: "delete deletes d with 2 files, 3 bytes; cannot be undone | move moves a and b to d; they can be moved back"},
 		"moved and by *":  {with: []string{"a=12"}, acts: []judge.Act{{Op: judge.Move, From: at("a"), Paths: at("x1"), Replaces: true}, rm("x*")}, want: "delete deletes x1 (2 bytes); cannot be undone | move moves a to x1; it can be moved back"},
-		"link made":       {with: []string{"a=12"}, acts: []judge.Act{{Op: judge.Link, From: at("."), Paths: at("d")}, rm("d/*")}, want: "unknown what /home/user/d leads to can't be told before it runs | create makes d"},
+		"link made":       {with: []string{"a=12"}, acts: []judge.Act{{Op: judge.Link, From: at("."), Paths: at("d")}, rm("d/*")}, want: "unknown can't be told beforehand: what /home/user/d leads to | create makes d"},
 		"copy replaces":   {with: []string{"s/a=1", "s/b=2", "d/s/a=333"}, acts: []judge.Act{{Op: judge.Copy, From: at("s"), Into: into("d"), Recursive: true, Replaces: true}}, want: "overwrite replaces d/s/a (3 bytes); cannot be undone | create makes d/s/b"},
 		"copy told not":   {with: []string{"a=1", "b=2"}, acts: []judge.Act{{Op: judge.Copy, From: at("a"), Paths: at("b")}}, want: "own overwrite replaces nothing that is there now"},
 		"copy a tree":     {with: []string{"s/a=1", "s/b=2"}, acts: []judge.Act{{Op: judge.Copy, From: at("s"), Paths: at("n"), Recursive: true, Replaces: true}}, want: "create makes n with 2 files"},
@@ -160,7 +164,8 @@ func TestWhatIsSaid(t *testing.T) {
 		"moved to start":  {with: []string{"a=1"}, acts: []judge.Act{{Op: judge.Move, From: at("a"), Paths: at(".envrc"), Replaces: true}}, want: "startup changes .envrc, which other programs run | move moves a to .envrc; it can be moved back"},
 		"find":            {with: []string{"p/a.tmp=1", "p/q/b.TMP=2", "p/q/c.txt=3"}, acts: []judge.Act{{Op: judge.Delete, Paths: at("p"), Find: &judge.Find{FoldNames: []string{"*.tmp"}, MaxDepth: -1}}}, want: "delete deletes p/a.tmp and p/q/b.TMP (2 bytes); cannot be undone"},
 		"find, perhaps":   {with: []string{"p/a=1", "p/q/b=2"}, acts: []judge.Act{{Op: judge.Delete, Paths: at("p"), Find: &judge.Find{Types: "f", MaxDepth: -1, Others: []string{"-mtime +3"}}}}, want: "delete deletes up to 2 files in p, 2 bytes; cannot be undone"},
-		"unknown":         {acts: []judge.Act{{Op: judge.Unknown, Why: "the name stands in $X"}}, want: "unknown the name stands in $X"},
+		"unknown":         {acts: []judge.Act{{Op: judge.Unknown, Why: "the name stands in $X"}}, want: "unknown can't be told beforehand: the name stands in $X"},
+		"settings":        {acts: []judge.Act{{Op: judge.Settings, What: "what starts by itself"}}, want: "settings changes settings: what starts by itself"},
 		"runs":            {acts: []judge.Act{{Op: judge.Run, Program: "make"}, {Op: judge.Read}}, want: "run runs make | read reads files"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestWhatIsNoFile(t *testing.T) {
 	select {
 	case got := <-done:
 		want := "delete deletes d with 4 files, 1 byte; cannot be undone\n" +
-			"unknown what /home/user/d/loop leads to can't be told before it runs and what the archive has can't be told before it is unpacked | overwrite replaces sub/x (1 byte); cannot be undone"
+			"unknown can't be told beforehand: what /home/user/d/loop leads to; what the archive has | overwrite replaces sub/x (1 byte); cannot be undone"
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

@@ -235,7 +235,7 @@ func (t *tallies) wants() string {
 	for _, v := range []verb{root, settings, deletes, startup, replaces, edits, cuts, appends, moves, stashes, accesses} {
 		y := &t[v]
 		if y.used && (v.high() && v != startup || y.files+y.dirs+len(y.outs) > 0 || y.more) {
-			return strings.TrimSpace(verbInfo[v].plain + " " + y.what(v, false))
+			return strings.ReplaceAll(strings.TrimSpace(verbInfo[v].plain+" "+y.what(v, false)), " :", ":")
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package look
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"localpc/consent"
@@ -62,7 +63,7 @@ func (y *tally) text(v verb) string {
 	i := verbInfo[v]
 	switch {
 	case v == unknown:
-		return list(y.notes, maxNotes)
+		return y.cannot()
 	case v == startup || v == env:
 		return i.third + " " + list(y.notes, maxNotes) + i.after
 	case v == settings || v == installs || v == connects || v == runs || v == reads || v == root:
@@ -80,6 +81,21 @@ func (y *tally) text(v verb) string {
 		s += i.after
 	}
 	return s
+}
+
+// cannot is why something can't be told. A whole sentence stands as it is.
+func (y *tally) cannot() string {
+	var why []string
+	for i, n := range y.notes {
+		switch {
+		case i == maxNotes:
+			return strings.Join(append(why, strconv.Itoa(len(y.notes)-i)+" more reasons"), "; ")
+		case i == 0 && unicode.IsLower([]rune(n)[0]):
+			n = "can't be told beforehand: " + n
+		}
+		why = append(why, n)
+	}
+	return strings.Join(why, "; ")
 }
 
 // nothingLost: only folders and empty files, which are made again in no time.
@@ -117,11 +133,14 @@ func (y *tally) what(v verb, bytes bool) string {
 	switch v {
 	case startup, env:
 		return list(y.notes, maxNotes) + verbInfo[v].after
-	case root, settings, installs:
-		return strings.TrimPrefix(strings.TrimSpace(y.object(v)), ": ")
+	case settings:
+		return y.object(v)
+	case root, installs:
+		return strings.TrimSpace(y.object(v))
 	}
 	var s string
 	n := y.files + y.dirs
+	sized := bytes && y.bytes > 0 && (v.loses() || v == appends)
 	switch {
 	case n == 0 && len(y.outs) > 0:
 	case n == 0 && y.more:
@@ -144,12 +163,14 @@ func (y *tally) what(v verb, bytes bool) string {
 			names = append(names, name)
 		}
 		s = list(names, maxNotes)
-		if bytes && v != creates && v != moves && v != stashes && v != accesses && y.files > 0 {
+		if bytes && v.loses() && y.files > 0 || bytes && v == appends {
 			s += " (" + size(y.bytes) + ")"
 		}
+	case v == creates && y.nops == 1 && y.files == 0 && y.ops[0].made == madeDir:
+		s = "the folder " + words(y.ops[0].key()) // with what is missing above it
 	case y.nops == 1 && y.ops[0].isDir():
 		s = words(y.ops[0].key()) + " with " + y.counted(y.dirs-1)
-		if bytes && y.bytes > 0 && v != creates && v != accesses {
+		if sized {
 			s += ", " + size(y.bytes)
 		}
 	default:
@@ -157,7 +178,7 @@ func (y *tally) what(v verb, bytes bool) string {
 		if y.where != "" && y.where != "." {
 			s += " in " + words(y.where)
 		}
-		if bytes && y.bytes > 0 && v != creates && v != accesses {
+		if sized {
 			s += ", " + size(y.bytes)
 		}
 	}
