@@ -1,6 +1,9 @@
 package judge
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // awk judges an awk program, which can write files and run programs.
 func awk(c *call, o *opts) {
@@ -59,6 +62,7 @@ type token struct {
 // awkTokens reads an awk program; false where that is not sure.
 func awkTokens(s string) (ts []token, ok bool) {
 	operand := false // the last token ends a value: a slash divides
+	var heads []bool // for each open parenthesis: it is that of if, while or for
 	for i := 0; i < len(s); {
 		ch := s[i]
 		switch {
@@ -100,12 +104,18 @@ func awkTokens(s string) (ts []token, ok bool) {
 				switch s[n] {
 				case '\\':
 					n++
-				case '\n', '[': // how a bracket counts differs between awks
+				case '\n':
 					return nil, false
+				case '[':
+					// How a slash in brackets counts differs between awks.
+					end := strings.IndexByte(s[min(n+2, len(s)):], ']')
+					if end < 0 || strings.ContainsAny(s[n:n+2+end], "/\\\n") {
+						return nil, false
+					}
 				}
 				n++
 			}
-			if n >= len(s) {
+			if n >= len(s) || len(ts) > 0 && ts[len(ts)-1].text == "getline" {
 				return nil, false
 			}
 			ts = append(ts, token{'r', s[i:n]})
@@ -137,7 +147,14 @@ func awkTokens(s string) (ts []token, ok bool) {
 				i += 2
 			default:
 				ts = append(ts, token{ch, string(ch)})
-				operand = ch == ')' || ch == ']' || ch == '$'
+				operand = ch == ')' || ch == ']'
+				switch {
+				case ch == '(':
+					heads = append(heads, len(ts) > 1 && slices.Contains([]string{"if", "while", "for"}, ts[len(ts)-2].text))
+				case ch == ')' && len(heads) > 0:
+					operand = !heads[len(heads)-1]
+					heads = heads[:len(heads)-1]
+				}
 				i++
 			}
 			if ch == '}' {
@@ -174,11 +191,10 @@ func (c *call) awkProgram(s string) {
 		case ')', ']':
 			depth--
 		case ';', 'n', '}', '{':
-			printing = false
-			if t.kind == 'n' && depth > 0 {
+			if t.kind == 'n' && (depth > 0 || i > 0 && slices.Contains([]string{",", "&&", "||"}, ts[i-1].text)) {
 				continue
 			}
-			depth = 0
+			printing, depth = false, 0
 		case '@', '`', '\'', '\\':
 			c.unknown("the program that awk gets uses something unusual")
 		case 'w':

@@ -26,6 +26,7 @@ type call struct {
 	builtins  bool // no function (command, builtin)
 	outermost bool // nothing is around it
 	handed    bool // more words are put behind it (xargs)
+	errexit   bool // the shell it starts ends where a command fails
 	emitted   bool
 }
 

@@ -130,6 +130,9 @@ func (e *env) pieces(parts []syntax.WordPart, quoted bool) []piece {
 		case *syntax.ParamExp:
 			out = append(out, e.param(p, quoted)...)
 		case *syntax.CmdSubst:
+			if p.Backquotes && strings.Contains(e.fr.text(p), `\`) {
+				e.unknown("a backslash between backquotes")
+			}
 			if p.TempFile || p.ReplyVar {
 				e.unknown("a substitution of another shell")
 			}
@@ -137,6 +140,9 @@ func (e *env) pieces(parts []syntax.WordPart, quoted bool) []piece {
 			w.many = !quoted
 			if d, ok := e.printsDir(p); ok && (quoted || !e.st.oddSplit && !strings.ContainsAny(d, " \t\n"+metas)) {
 				w = lit(d)
+			}
+			if e.printsTemp(p) {
+				w = word{text: "/tmp/tmp.*", sureness: pattern}
 			}
 			e.w.stmts(e.fr, p.Stmts, e.st.clone(), input{})
 			out = append(out, piece{word: w, quoted: quoted})
@@ -158,16 +164,39 @@ func (e *env) pieces(parts []syntax.WordPart, quoted bool) []piece {
 	return out
 }
 
-// printsDir knows $(pwd).
-func (e *env) printsDir(p *syntax.CmdSubst) (string, bool) {
-	if len(p.Stmts) != 1 || len(e.st.cwd) != 1 || len(p.Stmts[0].Redirs) > 0 || p.Stmts[0].Negated || p.Stmts[0].Background {
-		return "", false
+// plainCall is a substitution of one plain command, as its words.
+func (e *env) plainCall(p *syntax.CmdSubst) string {
+	if len(p.Stmts) != 1 || len(p.Stmts[0].Redirs) > 0 || p.Stmts[0].Negated || p.Stmts[0].Background {
+		return ""
 	}
 	c, ok := p.Stmts[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(c.Assigns) > 0 || len(c.Args) != 1 || c.Args[0].Lit() != "pwd" || len(e.st.funcs["pwd"]) > 0 {
+	if !ok || len(c.Assigns) > 0 {
+		return ""
+	}
+	var ws []string
+	for _, a := range c.Args {
+		ws = append(ws, a.Lit())
+	}
+	if len(e.st.funcs[ws[0]]) > 0 {
+		return ""
+	}
+	return strings.Join(ws, " ")
+}
+
+// printsDir knows $(pwd).
+func (e *env) printsDir(p *syntax.CmdSubst) (string, bool) {
+	if len(e.st.cwd) != 1 || e.plainCall(p) != "pwd" {
 		return "", false
 	}
 	return e.st.cwd[0], true
+}
+
+// printsTemp knows $(mktemp), which gives one of the names that are made there.
+func (e *env) printsTemp(p *syntax.CmdSubst) bool {
+	_, set := e.st.vars["TMPDIR"]
+	_, given := e.w.cmd.Env["TMPDIR"]
+	call := e.plainCall(p)
+	return !set && !given && (call == "mktemp" || call == "mktemp -d")
 }
 
 // tilde expands ~ at the beginning of a word.
@@ -294,6 +323,9 @@ func (e *env) cut(ps []piece) []word {
 	end := func() {
 		if len(now) > 0 {
 			w := glue(now, e.st.noglob)
+			if !e.fr.posix && bracesLeft(now) {
+				w = word{sureness: unsure, many: true, why: "a list in braces"}
+			}
 			if w.sureness == pattern && e.st.oddGlob {
 				w = word{sureness: unsure, many: true, why: "a pattern"}
 			}
@@ -318,6 +350,21 @@ func (e *env) cut(ps []piece) []word {
 	}
 	end()
 	return out
+}
+
+// bracesLeft tells whether there is a list in braces that was not taken apart.
+func bracesLeft(ps []piece) bool {
+	var b strings.Builder
+	for _, p := range ps {
+		if p.sureness == sure && !p.quoted {
+			b.WriteString(p.text)
+		} else {
+			b.WriteByte('x')
+		}
+	}
+	_, t, ok := strings.Cut(b.String(), "{")
+	i := strings.LastIndexByte(t, '}')
+	return ok && i > 0 && (strings.Contains(t[:i], ",") || strings.Contains(t[:i], ".."))
 }
 
 // glue puts pieces together to one word.

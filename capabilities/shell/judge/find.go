@@ -82,6 +82,13 @@ func findRun(c *call, args []word) *found {
 				c.unknown("which program find runs is only known when it runs")
 				return f
 			}
+			for _, x := range args[i+1 : end] {
+				// It may be the end of the command, and what is behind it more tests.
+				if x.sureness == pattern || x.many || x.sureness == unsure && x.text == "" {
+					c.unknown("what find runs: " + loosely(x) + " decides it")
+					return f
+				}
+			}
 			c.findExec(f, args[i+1:end], strings.HasSuffix(t, "dir"))
 			i = end
 		case "-fprint", "-fprint0", "-fls", "-fprintf":

@@ -3,9 +3,11 @@ package judge
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // files are the scripts of the folder that the tables know.
@@ -180,6 +182,80 @@ func TestLines(t *testing.T) {
 			if p.Sentence == "" {
 				t.Errorf("lines.txt:%d: %s: a part without a sentence: %q", l.at, l.text, p.Text)
 			}
+		}
+	}
+}
+
+// TestBounds: whatever comes in, an answer comes out, and soon.
+func TestBounds(t *testing.T) {
+	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + "ls" + strings.Repeat(end, n) }
+	for name, text := range map[string]string{
+		"long":          "echo " + strings.Repeat("a", maxText),
+		"many parts":    strings.Repeat("rm x;", maxParts+1),
+		"subshells":     deep("( ", " )", 20000),
+		"braces":        deep("{ ", "; }", 20000),
+		"substitutions": deep("echo $(", ")", 20000),
+		"quoted":        deep(`echo "$(`, `)"`, 10000),
+		"sums":          "echo $((" + strings.Repeat("(", 30000) + "1" + strings.Repeat(")", 30000) + "))",
+		"signs":         "echo $((" + strings.Repeat("- ", 30000) + "1))",
+		"ands":          strings.Repeat("ls && ", 20000) + "ls",
+		"pipes":         strings.Repeat("cat | ", 20000) + "cat",
+		"nots":          strings.Repeat("! ", 30000) + "ls",
+		"loops":         deep("while a; do b=$b; ", "; done", 60),
+		"ifs":           deep("if a; then ", "; fi", 5000),
+		"functions":     "f() { g; g; g; g; }; g() { h; h; h; h; }; h() { i; i; i; i; }; i() { j; j; j; j; }; j() { k; k; k; k; }; k() { l; l; l; l; }; l() { f; }; f",
+		"braces expand": "echo {1..1000000}{1..1000000}",
+		"braces many":   "rm {1..9}{1..9}{1..9}{1..9}{1..9}{1..9}",
+		"for":           "for a in {1..60}; do for b in {1..60}; do for c in {1..60}; do rm $a$b$c; done; done; done",
+		"wrappers":      strings.Repeat("env ", 10000) + "rm x",
+		"texts":         strings.Repeat("eval ", 10000) + "rm x",
+		"itself":        ". ./self.sh",
+		"bytes":         "ls \xff",
+		"zero":          "ls \x00 x",
+		"carriage":      "ls\r\nrm x\r\n",
+		"escape":        "ls \x1b[31m",
+		"backspace":     "rm x\b\b\b\bls",
+		"parameters":    "echo " + strings.Repeat("${a:-", 10000) + "x" + strings.Repeat("}", 10000),
+		"tests":         "[[ " + strings.Repeat("( ", 20000) + "a" + strings.Repeat(" )", 20000) + " ]]",
+		"cases":         deep("case a in a) ", ";; esac", 5000),
+		"process":       deep("cat <(", ")", 10000),
+		"backquotes":    "echo " + strings.Repeat("`", 30001),
+		"heredocs":      strings.Repeat("cat <<E\n", 2000),
+		"arrays":        "a=(" + strings.Repeat("x ", 40000) + "); rm \"${a[@]}\"",
+		"doubled":       "a=" + strings.Repeat("x", 1000) + strings.Repeat(";a=$a$a", 40) + ";rm $a",
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			c := command(text)
+			read := c.Read
+			c.Read = func(p string) ([]byte, bool) {
+				if strings.HasSuffix(p, "self.sh") {
+					return []byte(". ./self.sh\n"), true
+				}
+				return read(p)
+			}
+			j := Line(c)
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %s", took)
+			}
+			if j.ReadsOnly() && !strings.Contains("braces expand ands pipes nots tests parameters signs sums loops ifs cases", name) {
+				t.Errorf("judged to only read: %q", text[:min(60, len(text))])
+			}
+			if len(j.Parts) > maxParts {
+				t.Errorf("%d parts", len(j.Parts))
+			}
+		})
+	}
+	if j := Line(Command{}); j.Problem == "" {
+		t.Error("no command is no problem")
+	}
+}
+
+// TestSame: what is shown is from the same judgement as what runs.
+func TestSame(t *testing.T) {
+	for _, l := range lines(t, "testdata/lines.txt") {
+		if a, b := Line(command(l.text)), Line(command(l.text)); !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: judged in two ways", l.text)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	maxText  = 128 << 10
 	maxParts = 2000
-	maxSteps = 60000
+	maxSteps = 20000
 	maxDepth = 40 // of texts, functions and wrappers in each other
 )
 
@@ -150,6 +150,9 @@ func parse(src string, posix bool) (*syntax.File, error) {
 	if p := unreadable(src); p != "" {
 		return nil, fmt.Errorf("%s", p)
 	}
+	if tooDeep(src) {
+		return nil, fmt.Errorf("too many parentheses inside each other")
+	}
 	lang := syntax.LangBash
 	if posix {
 		lang = syntax.LangPOSIX
@@ -170,6 +173,27 @@ func parse(src string, posix bool) (*syntax.File, error) {
 	return f, nil
 }
 
+// tooDeep tells whether the parser would go too deep: it has no bound.
+func tooDeep(src string) bool {
+	round, curly := 0, 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '(':
+			round++
+		case ')':
+			round = max(0, round-1)
+		case '{':
+			curly++
+		case '}':
+			curly = max(0, curly-1)
+		}
+		if round > 3*maxNest || curly > 3*maxNest {
+			return true
+		}
+	}
+	return false
+}
+
 // walker judges one command.
 type walker struct {
 	cmd      Command
@@ -180,6 +204,7 @@ type walker struct {
 	oddOut   bool // standard output may be a file that was opened for reading
 	dry      int  // more than none: nothing is noted down
 	nest     int  // how deep in the syntax
+	conds    int  // more than none: in a condition
 }
 
 func (w *walker) step() {

@@ -27,6 +27,7 @@ const (
 	mild                      // a file name that is taken for an option does no harm worth asking about
 	data                      // the operands are no files
 	exact                     // long options can't be shortened
+	apart                     // a letter's value is never attached to it
 	alone                     // says is for when it changes nothing
 	inner                     // runs what stands after it: a loose word there is judged there
 )
@@ -196,6 +197,9 @@ func (c *call) letters(p *program, o *opts, s string, after []word) int {
 		case kind == valueNone:
 			o.list = append(o.list, x)
 			continue
+		case p.is&apart != 0 && k+1 < len(s):
+			o.bad = s
+			return 0
 		case kind == valueAttached || k+1 < len(s):
 			x.val, x.has = lit(s[k+1:]), k+1 < len(s)
 			o.list = append(o.list, x)

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -212,6 +213,9 @@ func (e *env) split(v word, quoted bool) []piece {
 		return []piece{{word: v}}
 	case pattern:
 		// One name of those that fit, cut at its blanks.
+		if e.w.plainNames(e.st, v.text) && !e.st.oddSplit {
+			return []piece{{word: v}}
+		}
 		return []piece{{word: word{sureness: unsure, many: true, why: "a name with blanks in it"}}}
 	}
 	if e.st.oddSplit && v.text != "" {
@@ -237,6 +241,27 @@ func (e *env) split(v word, quoted bool) []piece {
 	return out
 }
 
+// plainNames tells whether all names that fit a pattern stay one word.
+func (w *walker) plainNames(st *state, pattern string) bool {
+	dir, base := path.Split(pattern)
+	dirs, ok := st.at(dir)
+	if w.cmd.List == nil || hasMeta(dir) || !ok {
+		return false
+	}
+	for _, d := range dirs {
+		names, ok := w.cmd.List(d)
+		if !ok {
+			return false
+		}
+		for _, n := range names {
+			if fits, err := path.Match(base, n); (err != nil || fits) && strings.ContainsAny(n, " \t\n"+metas) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // assign sets a variable.
 func (e *env) assign(name string, v value) {
 	if mattersToPrograms(name) && name != "IFS" {
@@ -244,6 +269,9 @@ func (e *env) assign(name string, v value) {
 	}
 	if name == "IFS" {
 		e.st.oddSplit = true
+	}
+	if len(v.text) > maxScript || len(v.array) > maxParts { // a value that doubles in a line soon fills the memory
+		v = value{word: unknown("$" + name), list: v.list}
 	}
 	e.st.vars[name] = v
 }
@@ -300,7 +328,7 @@ func (e *env) array(name string, a *syntax.Assign) value {
 	v := value{word: unknown("$" + name), list: true, array: []word{}}
 	if a.Append {
 		old := e.w.lookup(e.st, name)
-		v.array = old.array
+		v.array = slices.Clone(old.array)
 	}
 	ok := v.array != nil
 	for _, el := range a.Array.Elems {
@@ -316,13 +344,12 @@ func (e *env) array(name string, a *syntax.Assign) value {
 			continue
 		}
 		for _, x := range e.fields(el.Value) {
-			ok = ok && !x.many
-			if ok {
-				v.array = append(v.array[:len(v.array):len(v.array)], x)
+			if ok = ok && !x.many && len(v.array) < maxParts; ok {
+				v.array = append(v.array, x)
 			}
 		}
 	}
-	if !ok || len(v.array) > 4096 {
+	if !ok {
 		v.array = nil
 	}
 	return v

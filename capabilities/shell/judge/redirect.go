@@ -18,7 +18,9 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 	for _, r := range rs {
 		fd := ""
 		if r.N != nil {
-			fd = r.N.Value
+			if fd = r.N.Value; isDigits(fd) {
+				fd = strings.TrimLeft(fd[:len(fd)-1], "0") + fd[len(fd)-1:]
+			}
 			if name, ok := strings.CutPrefix(fd, "{"); ok {
 				e.assign(strings.TrimSuffix(name, "}"), value{word: word{sureness: number, why: "$" + name}})
 			} else if !isDigits(fd) {
@@ -44,6 +46,9 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 		w := word{sureness: unsure, why: "a redirection"}
 		if len(ws) == 1 {
 			w = ws[0]
+		}
+		if w.sureness == pattern && bareGlob(r.Word) {
+			w = word{sureness: unsure, why: "a pattern"}
 		}
 		switch r.Op {
 		case syntax.DplIn, syntax.DplOut:
@@ -85,6 +90,15 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 		}
 	}
 	return in
+}
+
+// bareGlob tells whether a word is a pattern as it stands there, and not by the
+// value of a variable.
+func bareGlob(x *syntax.Word) bool {
+	return slices.ContainsFunc(x.Parts, func(p syntax.WordPart) bool {
+		l, ok := p.(*syntax.Lit)
+		return ok && strings.ContainsAny(l.Value, "*?[")
+	})
 }
 
 func described(w word) string {
@@ -191,9 +205,6 @@ func (e *env) writes(op Op, w word) {
 		}
 	}
 	ps, why := e.w.paths(e.st, w)
-	if w.sureness == pattern {
-		why = "the name of the file it writes stands in a pattern"
-	}
 	if why != "" {
 		e.unknown("which file is written: " + why)
 		return

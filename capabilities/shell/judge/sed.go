@@ -163,14 +163,14 @@ func (c *call) sedScript(s string) {
 			skip(" \t0123456789")
 		case ':', 'b', 't', 'T':
 			skip(" \t")
-			for i < len(s) && strings.IndexByte(" \t\n;", s[i]) < 0 {
+			for i < len(s) && strings.IndexByte(" \t\n;}", s[i]) < 0 {
 				i++
 			}
 		case 'a', 'i', 'c':
 			for {
 				t := line()
 				i = min(i+1, len(s))
-				if !strings.HasSuffix(t, `\`) || i >= len(s) {
+				if (len(t)-len(strings.TrimRight(t, `\`)))%2 == 0 || i >= len(s) {
 					break
 				}
 			}

@@ -53,7 +53,9 @@ func (c *call) shell(posix bool) {
 				stdin = true
 			case 'l', 'i':
 				c.startUp()
-			case 'e', 'u', 'x', 'v', 'f', 'n', 'C', 'a', 'b', 'h', 'm':
+			case 'e':
+				c.errexit = s[0] == '-'
+			case 'u', 'x', 'v', 'f', 'n', 'C', 'a', 'b', 'h', 'm':
 			case 'o', 'O':
 				i++
 				if i >= len(args) || args[i].sureness != sure || !plainShellOption(args[i].text) {
@@ -178,6 +180,7 @@ func (c *call) nested(src string, posix bool, args []word) {
 // fresh is the state that a shell of its own starts with.
 func (c *call) fresh(args []word) *state {
 	st := &state{vars: map[string]value{}, funcs: map[string][]function{}, cwd: c.st.cwd, pos: args, posKnown: !c.many(args)}
+	st.errexit = c.errexit
 	for n := range c.st.vars {
 		st.vars[n] = value{word: unknown("$" + n)}
 	}

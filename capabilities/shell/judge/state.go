@@ -64,9 +64,6 @@ func (w *walker) either(o outcome) *state { return w.join(o.ok, o.fail) }
 
 // after is what the next command of a list starts with.
 func (w *walker) after(o outcome, last *state) *state {
-	if o.ok != nil && o.ok.errexit && o.fail != o.ok {
-		o.fail = nil
-	}
 	if s := w.either(o); s != nil {
 		return s
 	}
@@ -226,8 +223,9 @@ func (st *state) at(name string) ([]string, bool) {
 	return out, true
 }
 
-// environ are variables that are known to change nothing but words and looks
-// of what programs print. Of all others some are known to matter.
+// mattersToPrograms tells whether a variable changes what programs do: which
+// ones run, what they load, where they look for settings. Asked for too often
+// is better than not at all.
 func mattersToPrograms(name string) bool {
 	switch name {
 	case "HOME", "PATH", "IFS", "ENV", "CDPATH", "TMPDIR", "TEMP", "TMP", "VISUAL", "BROWSER", "SHELLOPTS", "PS4", "PS0", "PS1", "PS2",

@@ -29,7 +29,8 @@ func readers() map[string]*program {
 		}
 	}
 	// Their options with values, so that a value is not taken for a name.
-	for name, short := range map[string]string{"head": "n:c:qvz", "tail": "n:c:s:fFqvz", "cut": "", "fold": "w:bs", "wc": "clmwL", "od": "A:j:N:t:w?v", "ls": "I:w:T:"} {
+	for name, short := range map[string]string{"head": "n:c:qvz", "tail": "n:c:s:fFqvz", "cut": "", "fold": "w:bs", "wc": "clmwL", "od": "A:j:N:t:w?v", "ls": "I:w:T:",
+		"stat": "c:Lft", "du": "d:t:X:B:ahsckmxDL0", "diff": "U:C:I:x:X:W:F:L:qrsuNabBwityE", "nl": "b:d:f:h:i:l:n:s:v:w:p", "paste": "d:sz", "join": "t:1:2:j:a:v:e:o:i", "strings": "n:aft:e:", "column": "s:tc:o:"} {
 		if p := m[name]; p != nil {
 			p.short = short
 		}
@@ -67,7 +68,7 @@ func readers() map[string]*program {
 			c.reads(rest...)
 		}}
 	m["file"] = &program{says: "Shows what kind of files % are", short: "bcEhiklLNnprsSz0e:f:F:m:P:", long: "brief mime mime-type mime-encoding separator= dereference no-dereference keep-going extension files-from= magic-file= raw uncompress no-buffer print0"}
-	m["tree"] = &program{says: "Lists what is in % and below", is: exact | mild, short: "adfxlpsuhgDFiCASNqnrtUvcQJXL:P:I:", long: "noreport dirsfirst filelimit= charset= prune du si inodes device gitignore ignore-case matchdirs sort= timefmt=", do: func(c *call, o *opts) {
+	m["tree"] = &program{says: "Lists what is in % and below", is: exact | mild | apart, short: "adfxlpsuhgDFiCASNqnrtUvcQJXL:P:I:", long: "noreport dirsfirst filelimit= charset= prune du si inodes device gitignore ignore-case matchdirs sort= timefmt=", do: func(c *call, o *opts) {
 		if len(o.rest) == 0 {
 			c.reads(lit("."))
 		}
@@ -146,10 +147,18 @@ func filters() map[string]*program {
 					c.unknown("it runs the program " + described(p))
 				}
 			}},
-		"uniq":  {says: "Leaves out repeated lines of %", short: "cdDiuf:s:w:z", long: "count repeated all-repeated? group? skip-fields= ignore-case skip-chars= unique check-chars= zero-terminated", is: digits | plus, do: second},
+		"uniq":  {says: "Leaves out repeated lines of %", short: "cdDiuf:s:w:z", long: "count repeated all-repeated? group? skip-fields= ignore-case skip-chars= unique check-chars= zero-terminated", is: digits, do: second},
 		"shuf":  {says: "Shuffles the lines of %", short: "ei:n:o:rz", long: "echo input-range= head-count= output= random-source= repeat zero-terminated", do: writesTo("o", "output")},
 		"iconv": {says: "Changes how the letters of % are stored", short: "f:t:lcso:", long: "from-code= to-code= list output= silent verbose byte-subst=", do: writesTo("o", "output")},
-		"xxd":   {says: "Shows the bytes of %", short: "abeiprudc:g:l:s:o:n:", is: exact, do: second},
+		"xxd": {says: "Shows the bytes of %", short: "abeiprudc:g:l:s:o:", is: exact, do: func(c *call, o *opts) {
+			for _, a := range c.args[1:] {
+				// It reads no letters behind another one.
+				if len(a.text) > 2 && a.text[0] == '-' && a.text != "-ps" && (strings.IndexByte("cglso", a.text[1]) < 0 || !isDigits(a.text[2:])) {
+					c.unknown("the option " + a.text + " of xxd is not one that is known here")
+				}
+			}
+			second(c, o)
+		}},
 		"tee": {says: "Shows its input and keeps it", short: "aip", long: "append ignore-interrupts output-error?", is: mild, do: func(c *call, o *opts) {
 			op := Write
 			if o.has("a", "append") {

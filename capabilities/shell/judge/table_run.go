@@ -48,8 +48,11 @@ func languages() map[string]*program {
 					}
 					continue
 				}
-				c.runs(a)
-				return
+				if a.text != "-" {
+					c.runs(a)
+					return
+				}
+				break
 			}
 			c.runs()
 		}}

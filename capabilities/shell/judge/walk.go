@@ -28,8 +28,19 @@ func (w *walker) stmts(fr *frame, list []*syntax.Stmt, st *state, in input) outc
 	for _, s := range list {
 		last = w.after(o, last)
 		o = w.stmt(fr, s, last, in)
+		// set -e ends the shell where a command fails, but not in a condition.
+		if _, plain := s.Cmd.(*syntax.CallExpr); plain && !s.Negated && w.conds == 0 && o.ok != nil && o.ok.errexit && o.fail != o.ok {
+			o.fail = nil
+		}
 	}
 	return o
+}
+
+// condition walks what set -e takes for a question.
+func (w *walker) condition(fr *frame, list []*syntax.Stmt, st *state, in input) outcome {
+	w.conds++
+	defer func() { w.conds-- }()
+	return w.stmts(fr, list, st, in)
 }
 
 func (w *walker) stmt(fr *frame, s *syntax.Stmt, st *state, in input) (o outcome) {
@@ -40,6 +51,9 @@ func (w *walker) stmt(fr *frame, s *syntax.Stmt, st *state, in input) (o outcome
 	defer func() { w.nest-- }()
 	if s.Coprocess || s.Disown {
 		w.add(&part{Part: Part{Text: fr.text(s), Via: fr.via, Acts: []Act{{Op: Unknown, Why: "it is written for another shell"}}}})
+	}
+	if s.Negated {
+		w.conds++
 	}
 	if s.Background {
 		defer func(st *state) { o = both(st) }(st)
@@ -64,6 +78,7 @@ func (w *walker) stmt(fr *frame, s *syntax.Stmt, st *state, in input) (o outcome
 		o = w.command(fr, s, s.Cmd, st, r)
 	}
 	if s.Negated {
+		w.conds--
 		o.ok, o.fail = o.fail, o.ok
 	}
 	return o
@@ -85,7 +100,7 @@ func (w *walker) command(fr *frame, s *syntax.Stmt, cmd syntax.Command, st *stat
 		return w.ifClause(fr, c, st, in)
 	case *syntax.WhileClause:
 		end := w.loop(st, func(st *state) *state {
-			o := w.stmts(fr, c.Cond, st, in)
+			o := w.condition(fr, c.Cond, st, in)
 			stay, leave := o.ok, o.fail
 			if c.Until {
 				stay, leave = leave, stay
@@ -104,6 +119,11 @@ func (w *walker) command(fr *frame, s *syntax.Stmt, cmd syntax.Command, st *stat
 			return both(st)
 		}
 		st.funcs[c.Name.Value] = []function{{body: c.Body, from: fr}}
+		if strings.HasPrefix(c.Name.Value, "command_not_found") { // the shell calls it
+			lost := st.clone()
+			lost.pos, lost.posKnown = nil, false
+			w.stmt(fr, c.Body, lost, input{})
+		}
 		return both(st)
 	case *syntax.ArithmCmd:
 		e := &env{w: w, fr: fr, st: st}
@@ -136,7 +156,11 @@ func (w *walker) command(fr *frame, s *syntax.Stmt, cmd syntax.Command, st *stat
 		w.stmt(fr, c.Stmt, st.clone(), input{piped: true})
 		if c.Name != nil {
 			e := &env{w: w, fr: fr, st: st}
-			e.one(c.Name)
+			if n := e.one(c.Name); n.sureness == sure && isName(n.text) {
+				e.assign(n.text, value{word: unknown("$" + n.text), list: true})
+			} else {
+				e.unknown("the variable's name is only known when it runs")
+			}
 			w.note(fr, s, e.acts...)
 		}
 		st.vars["COPROC"] = value{word: unknown("$COPROC"), list: true}
@@ -163,11 +187,11 @@ func orLast(s, last *state) *state {
 func (w *walker) binary(fr *frame, c *syntax.BinaryCmd, st *state, in input) outcome {
 	switch c.Op {
 	case syntax.AndStmt:
-		l := w.stmt(fr, c.X, st, in)
+		l := w.condition(fr, []*syntax.Stmt{c.X}, st, in)
 		r := w.stmt(fr, c.Y, orLast(l.ok, st).clone(), in)
 		return outcome{r.ok, w.join(l.fail, r.fail)}
 	case syntax.OrStmt:
-		l := w.stmt(fr, c.X, st, in)
+		l := w.condition(fr, []*syntax.Stmt{c.X}, st, in)
 		r := w.stmt(fr, c.Y, orLast(l.fail, st).clone(), in)
 		return outcome{w.join(l.ok, r.ok), r.fail}
 	}
@@ -184,7 +208,7 @@ func (w *walker) binary(fr *frame, c *syntax.BinaryCmd, st *state, in input) out
 func (w *walker) ifClause(fr *frame, c *syntax.IfClause, st *state, in input) outcome {
 	cond := both(st)
 	if len(c.Cond) > 0 { // none: an else
-		cond = w.stmts(fr, c.Cond, st, in)
+		cond = w.condition(fr, c.Cond, st, in)
 	}
 	then := w.stmts(fr, c.Then, orLast(cond.ok, st).clone(), in)
 	if len(c.Cond) == 0 {
