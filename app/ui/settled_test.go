@@ -212,7 +212,7 @@ func TestSettingsAreSavedByField(t *testing.T) {
 	name := s.u.settings.general.name.field
 	w.Canvas().Focus(name)
 	name.SetText("Workshop P")
-	s.snapshot(func(n *snapshot.Snapshot) { n.Settings.Folder = "/home/person/elsewhere" })
+	s.snapshot(func(n *snapshot.Snapshot) { n.Settings.Folder, n.Settings.Name = "/home/person/elsewhere", "Shed PC" })
 	if name.Text != "Workshop P" || !has(w, "/home/person/elsewhere") || w.Canvas().Focused() != fyne.Focusable(name) {
 		t.Fatalf("a snapshot made %q of what was typed", name.Text)
 	}
@@ -222,7 +222,7 @@ func TestSettingsAreSavedByField(t *testing.T) {
 		t.Fatalf("sent %+v, says %q", got, texts(w))
 	}
 	keyOn(w, fyne.KeyEscape)
-	if name.Text != "Workshop PC" || has(w, "Give this computer") || !s.u.open[w] {
+	if name.Text != "Shed PC" || has(w, "Give this computer") || !s.u.open[w] {
 		t.Fatalf("Escape leaves %q: %q", name.Text, texts(w))
 	}
 	name.SetText(" Attic ")
