@@ -103,6 +103,9 @@ func (e *env) pieces(parts []syntax.WordPart, quoted bool) []piece {
 				continue
 			}
 			v := p.Value
+			if strings.Contains(v, "<(") || strings.Contains(v, ">(") {
+				e.unknown("a command in a pattern")
+			}
 			if i == 0 && strings.HasPrefix(v, "~") {
 				var h word
 				h, v = e.tilde(v, len(parts) == 1)

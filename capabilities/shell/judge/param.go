@@ -20,6 +20,9 @@ func (e *env) param(p *syntax.ParamExp, quoted bool) []piece {
 		e.unknown("a value in a form of another shell")
 		return one(unknown("$…"))
 	}
+	if t := e.fr.text(p); strings.Contains(t, "<(") || strings.Contains(t, ">(") {
+		e.unknown("a command in the pattern of a value") // the parser takes it for text there
+	}
 	name := p.Param.Value
 	index := ""
 	if p.Index != nil {
