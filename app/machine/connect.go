@@ -139,7 +139,7 @@ func (cs *connects) first(ctx context.Context, c *capabilities.Connect, d *desti
 	switch wire.CodeOf(err) {
 	case wire.CodeDenied:
 		tell(false, err, true)
-	case wire.CodeExpired, wire.CodeUndelivered, wire.CodePaused:
+	case wire.CodeExpired, wire.CodeUndelivered, wire.CodePaused, wire.CodePathNotFound, wire.CodeInvalid:
 		// The answer to those who wait now; who comes later asks again.
 		tell(false, err, false)
 	default:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"localpc/capabilities"
@@ -32,9 +33,11 @@ func (n *Network) pipe(ctx context.Context, c *capabilities.Connect, remote net.
 	var wg sync.WaitGroup
 	var sent, received int64
 	var out, back error
+	var whole atomic.Bool // the command has said its last word
 	over := make(chan struct{})
 	wg.Go(func() {
 		sent, out = carry(remote, c.Client, over)
+		whole.Store(out == nil && ctx.Err() == nil)
 		if out != nil {
 			remote.Close()
 			c.Client.Close()
@@ -50,7 +53,7 @@ func (n *Network) pipe(ctx context.Context, c *capabilities.Connect, remote net.
 	wg.Wait()
 	r := capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "sent " + amount(sent) + ", received " + amount(received),
 		Sent: sent, Received: received}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !whole.Load() {
 		return r, context.Cause(ctx)
 	}
 	return r, nil

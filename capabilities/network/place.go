@@ -39,7 +39,9 @@ var (
 	nowhereNets = prefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8", "100::/64")
 	localNets   = prefixes("127.0.0.0/8", "0.0.0.0/32", "::1/128", "::/128")
 	linkNets    = prefixes("169.254.0.0/16", "fe80::/10")
-	homeNets    = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "fc00::/7", "fec0::/10")
+	// 198.18.0.0/15, for tests of networks, is not among them: programs that
+	// lead all traffic through a tunnel give the internet's names addresses there.
+	homeNets = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "fc00::/7", "fec0::/10")
 	// metadata are the addresses at which clouds tell a machine its own keys.
 	metadata = prefixes("169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "100.100.100.200/32", "168.63.129.16/32",
 		"192.0.0.192/32", "fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128")

@@ -12,7 +12,7 @@ func TestEachAddressHasItsPlace(t *testing.T) {
 	for address, want := range map[string]place{
 		"8.8.8.8": internet, "203.0.113.5": internet, "2606:4700::1111": internet, "172.32.0.1": internet, "100.128.0.1": internet, "169.253.1.1": internet,
 		"10.0.0.1": home, "172.16.0.1": home, "172.31.255.254": home, "192.168.0.1": home, "100.64.0.1": home, "100.127.255.254": home,
-		"fc00::1": home, "fd12:3456::1": home, "fec0::1": home, "198.18.0.1": home,
+		"fc00::1": home, "fd12:3456::1": home, "fec0::1": home, "198.18.0.1": internet,
 		// On the same cable, though their addresses are the internet's.
 		"203.0.113.129": home, "2001:db8:7::99": home, "10.9.0.3": home,
 		"127.0.0.1": local, "127.255.255.255": local, "0.0.0.0": local, "::": local, "::1": local, "::ffff:127.0.0.1": local, "::ffff:0.0.0.0": local,

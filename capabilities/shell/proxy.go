@@ -39,9 +39,11 @@ type proxy struct {
 	ask      capabilities.Connect // what all its connections have in common
 	room     *room
 
-	life context.Context
-	stop context.CancelCauseFunc
-	wg   sync.WaitGroup
+	// Once leaving has ended nothing is asked any more; once life has, nothing is
+	// connected.
+	leaving, life context.Context
+	leave, stop   context.CancelCauseFunc
+	wg            sync.WaitGroup
 
 	mu      sync.Mutex
 	refused []string // hosts, in the order of their first refusal; guarded by mu
@@ -59,28 +61,34 @@ func (s *Shell) newProxy(p *process, ask capabilities.Connect) *proxy {
 	x := &proxy{listener: p.listener, connect: s.o.Connect, ask: ask, room: r}
 	x.ask.Ended = p.gone
 	x.life, x.stop = context.WithCancelCause(context.Background())
+	x.leaving, x.leave = context.WithCancelCause(x.life)
 	x.wg.Go(x.accept)
 	return x
 }
 
-// closeProxy ends every connection and waits for it.
+// closeProxy ends what is asked, lets connections whose programs have gone end
+// by themselves for a moment, ends them, and waits for that.
 func (p *process) closeProxy() {
 	if p.proxy == nil {
 		return
 	}
-	p.proxy.stop(errStopped())
-	p.proxy.listener.Close()
-	p.proxy.wg.Wait()
+	x := p.proxy
+	x.listener.Close()
+	x.leave(errStopped())
+	patience := time.AfterFunc(time.Second, func() { x.stop(errStopped()) })
+	x.wg.Wait()
+	patience.Stop()
+	x.stop(errStopped())
 }
 
 func (x *proxy) accept() {
 	for {
 		conn, err := x.listener.Accept()
 		if err != nil {
-			if x.life.Err() == nil && !errors.Is(err, net.ErrClosed) { // out of descriptors, say
+			if x.leaving.Err() == nil && !errors.Is(err, net.ErrClosed) { // out of descriptors, say
 				select {
 				case <-time.After(50 * time.Millisecond):
-				case <-x.life.Done():
+				case <-x.leaving.Done():
 				}
 				continue
 			}
@@ -89,7 +97,7 @@ func (x *proxy) accept() {
 		// Whoever comes when all is taken waits to be served.
 		select {
 		case x.room.open <- struct{}{}:
-		case <-x.life.Done():
+		case <-x.leaving.Done():
 			conn.Close()
 			return
 		}
@@ -137,6 +145,10 @@ func (x *proxy) tunnel(host string, port int, program string, client net.Conn, e
 	}
 	asking := sync.OnceFunc(func() { <-x.room.asking })
 	defer asking()
+	ctx, cancel := context.WithCancelCause(x.life)
+	defer cancel(nil)
+	left := context.AfterFunc(x.leaving, func() { cancel(errStopped()) })
+	defer left()
 	c := x.ask
 	c.Host, c.Port, c.Client = host, port, client
 	if program != "" {
@@ -144,13 +156,14 @@ func (x *proxy) tunnel(host string, port int, program string, client net.Conn, e
 	}
 	c.Established = func() error {
 		there = true
+		left()
 		asking()
 		return established()
 	}
 	if err := c.Validate(); err != nil {
 		return false, err
 	}
-	err = x.connect(x.life, &c)
+	err = x.connect(ctx, &c)
 	switch wire.CodeOf(err) {
 	case wire.CodeDenied, wire.CodeExpired, wire.CodeUndelivered, wire.CodePaused:
 		x.note(host)
