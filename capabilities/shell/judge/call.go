@@ -25,7 +25,6 @@ type call struct {
 	bare      bool // no function, no builtin: started by another program
 	builtins  bool // no function (command, builtin)
 	outermost bool // nothing is around it
-	handed    bool // more words are put behind it (xargs)
 	errexit   bool // the shell it starts ends where a command fails
 	emitted   bool
 }
@@ -252,7 +251,7 @@ func (c *call) pass() {
 
 // start judges the command that a wrapper starts: the part is that command's.
 func (c *call) start(args []word) outcome {
-	d := &call{w: c.w, fr: c.fr, st: c.st, in: c.in, args: args, text: c.text, acts: c.acts, envs: c.envs, bare: c.bare, builtins: c.builtins, handed: c.handed}
+	d := &call{w: c.w, fr: c.fr, st: c.st, in: c.in, args: args, text: c.text, acts: c.acts, envs: c.envs, bare: c.bare, builtins: c.builtins}
 	d.via = append(slices.Clone(c.via), c.name)
 	c.emitted = true
 	return d.run()
@@ -304,9 +303,6 @@ func (c *call) function(fs []function) outcome {
 
 // opaque is a program whose doing is its own.
 func (c *call) opaque(scripts []string) {
-	if c.handed {
-		c.unknown("what " + c.name + " gets is only known when it runs")
-	}
 	c.act(Act{Op: Run, Program: c.name, Scripts: scripts, Dir: c.dir()})
 	if what := handedCommand(c.args[1:]); what != "" && c.prog == nil {
 		c.unknown(path.Base(c.name) + " is not on the list of programs, and it is given another command: " + what)

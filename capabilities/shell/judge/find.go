@@ -192,10 +192,6 @@ func (c *call) findExec(f *found, args []word, inItsDir bool) {
 		ws = append(ws, a)
 	}
 	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true, find: f}, args: ws, text: c.text, bare: true, envs: c.envs}
-	if len(f.roots) > 0 && !inItsDir {
-		// A place that begins with a dash was told from an option already.
-		d.in.find = f
-	}
 	if inItsDir {
 		d.st.cwd = nil
 	}

@@ -120,7 +120,7 @@ func (c *call) gitShows(sub string, args []word) {
 		case strings.HasPrefix(a.text, "--"):
 			name, _, _ := strings.Cut(a.text[2:], "=")
 			for _, d := range gitDanger {
-				if name != "" && name != "text" && name != "reverse" && name != "remotes" && strings.HasPrefix(d, name) && !(name == "exec" && false) {
+				if name != "" && name != "text" && name != "reverse" && name != "remotes" && strings.HasPrefix(d, name) {
 					if sub == "rev-parse" && (name == "git-dir") || sub == "ls-files" && name == "recurse-submodules" || name == "show" {
 						continue
 					}
@@ -182,22 +182,13 @@ func anyOption(options []string, names ...string) bool {
 }
 
 func (c *call) gitRun() {
-	a := Act{Op: Run, Program: "git", Dir: c.dir()}
-	c.act(a)
+	c.act(Act{Op: Run, Program: "git", Dir: c.dir()})
 }
 
 // gitArgv is the act that git itself can tell more of.
 func (c *call) gitArgv(op Op, sub string, args []word) {
-	ts, ok := texts(args)
-	for i, a := range args {
-		if a.sureness == pattern && !ok {
-			ts = append(ts[:0:0], known(args)...)
-			ok = len(ts) == len(args)
-			_ = i
-			break
-		}
-	}
-	if !ok || len(c.st.cwd) == 0 {
+	ts := known(args)
+	if len(ts) != len(args) || len(c.st.cwd) == 0 {
 		c.unknown("which files git changes is only known when it runs")
 		return
 	}

@@ -259,3 +259,27 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
+
+// TestSentences: what a person reads who has never seen a terminal.
+func TestSentences(t *testing.T) {
+	for text, want := range map[string]string{
+		"find Pictures -name '*.tmp' -delete":  "Deletes the files named *.tmp in Pictures and below",
+		"head -n 3 notes.txt":                  "Shows the first lines of notes.txt",
+		"npm test":                             "npm test: runs the program's own tests; what that does stands in package.json",
+		"curl -o data.csv https://example.org": "Connects to example.org; writes data.csv",
+		"sudo -v":                              "Asks for administrator rights",
+		"rm -rf build":                         "Deletes build with everything in it",
+		"jq .a data.json":                      "Reads JSON from data.json",
+		"ls":                                   "Lists what is in the folder",
+		"mv *.jpg Pictures/":                   "Moves the files named *.jpg to Pictures",
+		"git status":                           "Shows what changed since the last version git keeps",
+		"rm \"$X\"":                            "It can't be told beforehand what this does: what is deleted: $X decides it",
+		"ffmpeg -i a.mp4 b.webm":               "ffmpeg: converts sound and video",
+		"PATH=. ls":                            "Sets PATH, which changes what programs do; lists what is in the folder",
+	} {
+		j := Line(command(text))
+		if len(j.Parts) != 1 || j.Parts[0].Sentence != want {
+			t.Errorf("%s\n got %+v\nwant %s", text, j.Parts, want)
+		}
+	}
+}
