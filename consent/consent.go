@@ -30,6 +30,14 @@ const TrustedFor = 15 * time.Minute
 // UnusedFor is how long a grant without an end lives after its last use.
 const UnusedFor = 30 * 24 * time.Hour
 
+// Over tells whether what began at from, and holds for d, is over by now. It is
+// when either clock says so: the steady one, which stands still while the
+// computer sleeps, and the wall's, which a person may set.
+func Over(from, now time.Time, d time.Duration) bool {
+	wall := now.Round(0).Sub(from.Round(0))
+	return now.Sub(from) >= d || wall >= d || wall < -time.Minute
+}
+
 // Scope is how long a decision holds. Serialised.
 type Scope string
 

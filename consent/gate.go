@@ -71,9 +71,8 @@ type Gate struct {
 }
 
 type allowNext struct {
-	choice  Choice
-	given   time.Time
-	expires time.Time
+	choice Choice
+	given  time.Time
 }
 
 // NextTime is how long "Allow next time" holds.
@@ -130,7 +129,8 @@ func (g *Gate) judge(ctx context.Context, r Request) (Grant, error) {
 	case Denied:
 		return Grant{}, g.refuse(ctx, r, Decision{Outcome: Denied, By: v.By, Reason: v.Reason, Grant: v.Grant})
 	}
-	if n, ok := g.takeNext(r, now); ok {
+	// What can't be had any more, or is switched off since, is asked about.
+	if n, ok := g.takeNext(r, now); ok && checkContain(r, n.choice.Contain) == nil {
 		return g.grant(ctx, r, Decision{Outcome: Allowed, By: "allow-next", Reason: "allowed in Activity after the earlier card had closed", Choice: n.choice})
 	}
 	return g.ask(ctx, r)
@@ -224,18 +224,13 @@ func checkAnswer(r Request, a Answer) error {
 		return errors.New("scope was not offered")
 	case c.Scope == Command && r.Command == "":
 		return errors.New("there is no command for it to hold for")
-	case c.Contain != "" && c.Contain != Contained && c.Contain != FullAccess:
-		return errors.New("containment is not known")
-	case c.Contain == "" && (r.Containable || r.FullOffered):
-		return errors.New("answer without containment")
-	case c.Contain == FullAccess && !r.FullOffered:
-		return errors.New("full access was not offered")
 	case c.Contain == FullAccess && c.Scope != Once && c.Scope != Session:
 		return errors.New("full access is at most for a session")
-	case c.Contain == Contained && !r.Containable:
-		return errors.New("containment is not possible")
 	case c.Scope == Always && r.Risk >= RiskHigh:
 		return errors.New("high risk is not allowed always")
+	}
+	if err := checkContain(r, c.Contain); err != nil {
+		return err
 	}
 	if !c.Wide {
 		return nil
@@ -249,6 +244,21 @@ func checkAnswer(r Request, a Answer) error {
 		return errors.New("full access is for one exact text")
 	case r.Risk >= RiskHigh:
 		return errors.New("high risk is allowed by its exact text only")
+	}
+	return nil
+}
+
+// checkContain tells whether r may run there.
+func checkContain(r Request, c Containment) error {
+	switch {
+	case c != "" && c != Contained && c != FullAccess:
+		return errors.New("containment is not known")
+	case c == "" && (r.Containable || r.FullOffered):
+		return errors.New("answer without containment")
+	case c == FullAccess && !r.FullOffered:
+		return errors.New("full access was not offered")
+	case c == Contained && !r.Containable:
+		return errors.New("containment is not possible")
 	}
 	return nil
 }
@@ -346,11 +356,11 @@ func (g *Gate) AllowNext(r Request, c Choice) {
 	defer g.mu.Unlock()
 	now := g.o.Now()
 	for k, n := range g.next {
-		if now.After(n.expires) {
+		if Over(n.given, now, NextTime) {
 			delete(g.next, k)
 		}
 	}
-	g.next[nextKey(r)] = allowNext{choice: c, given: now, expires: now.Add(NextTime)}
+	g.next[nextKey(r)] = allowNext{choice: c, given: now}
 }
 
 func (g *Gate) takeNext(r Request, now time.Time) (allowNext, bool) {
@@ -362,7 +372,7 @@ func (g *Gate) takeNext(r Request, now time.Time) (allowNext, bool) {
 		return n, false
 	}
 	delete(g.next, k)
-	return n, !now.Before(n.given) && now.Before(n.expires)
+	return n, !Over(n.given, now, NextTime)
 }
 
 // nextKey names what was on the card: the payload, and what was looked at for

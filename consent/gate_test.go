@@ -616,6 +616,54 @@ func TestDenialHoldsAgainstAllowNext(t *testing.T) {
 	}
 }
 
+// What the person allowed for next time holds for no more than can be had then:
+// full access that was switched off since is asked about.
+func TestAllowNextHoldsForWhatIsOffered(t *testing.T) {
+	for name, c := range map[string]struct {
+		given  consent.Containment
+		change func(*consent.Request)
+	}{
+		"full access, not offered any more": {consent.FullAccess, func(r *consent.Request) { r.FullOffered = false }},
+		"contained, not possible any more":  {consent.Contained, func(r *consent.Request) { r.Containable = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &parts{prompt: says(consent.Answer{})}
+			gate := newGate(p)
+			gate.AllowNext(command(), consent.Choice{Contain: c.given})
+			r := command()
+			c.change(&r)
+			g, err := gate.Authorize(t.Context(), r)
+			refused(t, err, consent.Denied)
+			none(t, g, r)
+			if !slices.Contains(p.calls, "prompter") {
+				t.Error("nobody was asked")
+			}
+		})
+	}
+}
+
+// A time is over by either clock: the steady one stands still while the
+// computer sleeps, and the other may be set.
+func TestOver(t *testing.T) {
+	from := time.Now()
+	for _, c := range []struct {
+		name string
+		from time.Time
+		now  time.Time
+		want bool
+	}{
+		{"before", from, from.Add(time.Minute - 1), false},
+		{"at its end", from, from.Add(time.Minute), true},
+		{"by the wall's clock", from.Round(0), from.Round(0).Add(time.Hour), true},
+		{"set back a little", from.Round(0), from.Round(0).Add(-time.Second), false},
+		{"set back", from.Round(0), from.Round(0).Add(-2 * time.Minute), true},
+	} {
+		if got := consent.Over(c.from, c.now, time.Minute); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 // What is switched off, or paused, while its card is open is not run by an
 // answer to it.
 func TestDenialWhileTheCardIsOpen(t *testing.T) {

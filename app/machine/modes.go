@@ -10,17 +10,14 @@ import (
 )
 
 // modeAt is how the session may work at that moment, and until when it is
-// trusted, where it is. Trust is over when its time is by either clock: the
-// steady one, which does not count the time asleep, and the wall's, which a
-// person may set.
+// trusted, where it is.
 func (s *session) modeAt(now time.Time) (m consent.Mode, trustedUntil time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mode != consent.ModeTrusted {
 		return s.mode, time.Time{}
 	}
-	wall := now.Round(0).Sub(s.trusted.Round(0))
-	if now.Sub(s.trusted) >= consent.TrustedFor || wall >= consent.TrustedFor || wall < -time.Minute {
+	if consent.Over(s.trusted, now, consent.TrustedFor) {
 		return settled(s.mode), time.Time{}
 	}
 	return s.mode, s.trusted.Add(consent.TrustedFor)
