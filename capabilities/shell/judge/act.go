@@ -77,6 +77,8 @@ type Act struct {
 	Paths     []Path
 	From      []Path
 	Into      *Path // a directory that takes From, where that is sure
+	Exact     bool  // Paths[0] is the name that From gets, even where a directory has it (mv -T)
+	Itself    bool  // Paths[0] is not followed where it is a link to a directory (ln -n)
 	Recursive bool
 	Find      *Find    // for what find chooses itself, below Paths
 	Dir       string   // where it happens, for git

@@ -220,7 +220,7 @@ func (c *call) transfer(op Op, o *opts, rest []word, keeps, recursive bool) {
 		if !ok || len(to) == 0 {
 			break
 		}
-		a := Act{Op: op, Recursive: recursive, Replaces: !keeps}
+		a := Act{Op: op, Recursive: recursive, Replaces: !keeps, Exact: o.has("T", "no-target-directory") || c.name == "link", Itself: c.name == "ln" && o.has("n", "no-dereference")}
 		if op == Link && !o.has("l", "link", "P") && c.name == "ln" && o.has("s", "symbolic") || op == Link && o.has("s", "symbolic-link") {
 			// What a symbolic link points to is not touched.
 			for _, w := range rest {

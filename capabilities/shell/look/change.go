@@ -126,6 +126,12 @@ func (l *looker) destination(a judge.Act, follow bool) (to target, into bool) {
 		return target{spot: s, seen: name, way: w}, w == in && s.isDir()
 	case len(a.Paths) > 0:
 		name := written(a.Paths[0])
+		if !a.Exact {
+			// A folder of that name takes it.
+			if s, w := l.resolve(name, !a.Itself); w != in || s.isDir() {
+				return target{spot: s, seen: name, way: w}, w == in
+			}
+		}
 		s, w := l.resolve(name, follow)
 		return target{spot: s, seen: name, way: w}, false
 	}
