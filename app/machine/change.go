@@ -27,9 +27,6 @@ type Autostart interface {
 // maxName is how long a computer's name may be, in characters.
 const maxName = 60
 
-// maxRate bounds what can be set, a minute.
-const maxRate = 100_000
-
 // rateLabels are what Settings calls what is counted, in its order.
 var rateLabels = []struct{ capability, label string }{
 	{consent.CapabilitySession, "New sessions of one program"},
@@ -115,8 +112,8 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 	for _, capability := range slices.Sorted(maps.Keys(c.Rates)) {
 		if n := c.Rates[capability]; rateIn(&before.Rates, capability) == nil {
 			return snapshot.Reply{}, sentence(fmt.Sprintf("There is no rate called %q.", consent.Visible(capability, false)))
-		} else if n < 0 || n > maxRate {
-			return snapshot.Reply{}, sentence(fmt.Sprintf("A rate is a number from 1 to %d a minute.", maxRate))
+		} else if n < 0 || n > settings.MaxRate {
+			return snapshot.Reply{}, sentence(fmt.Sprintf("A rate is a number from 1 to %d a minute.", settings.MaxRate))
 		}
 	}
 	if len(c.Rates) > 0 {

@@ -114,7 +114,7 @@ func TestSettingsThatAreNotFit(t *testing.T) {
 		{lent(home), "home"},
 		{lent("/"), "whole computer"},
 		{rated("shell", -1), "from 1 to"},
-		{rated("shell", maxRate+1), "from 1 to"},
+		{rated("shell", settings.MaxRate+1), "from 1 to"},
 		{rated("camera", 5), "camera"},
 		{changes(func(c *snapshot.Changes) { c.Autostart = &on }), "Systemd is away."},
 		{changes(func(c *snapshot.Changes) {

@@ -24,8 +24,8 @@ type Rates struct {
 // UsualRates let an ordinary agent work and bound one that runs wild.
 var UsualRates = Rates{Session: 60, Files: 3000, Shell: 600, Network: 600}
 
-// maxRate is more than a session can make.
-const maxRate = 100_000
+// MaxRate is the most that can be set: more than a session can make.
+const MaxRate = 100_000
 
 func (c Capabilities) filled() Capabilities {
 	for _, s := range []*string{&c.Files, &c.Shell, &c.Network} {
@@ -59,8 +59,8 @@ func (r Rates) filled() Rates {
 
 func (r Rates) check() error {
 	for name, n := range map[string]int{"session": r.Session, "files": r.Files, "shell": r.Shell, "network": r.Network} {
-		if n < 1 || n > maxRate {
-			return fmt.Errorf("%s, below [rates], must be 1 to %d requests a minute, or 0 for the usual", name, maxRate)
+		if n < 1 || n > MaxRate {
+			return fmt.Errorf("%s, below [rates], must be 1 to %d requests a minute, or 0 for the usual", name, MaxRate)
 		}
 	}
 	return nil
