@@ -17,7 +17,7 @@ type Mode string
 
 const (
 	ModeLook Mode = "look" // read in the folder
-	ModeWork Mode = "work" // read, write, contained commands without network
+	ModeWork Mode = "work" // read, write, contained commands
 	ModeAsk  Mode = "ask"  // everything is asked
 	// ModeTrusted is ModeWork that also changes and deletes in the folder
 	// without asking. It holds for TrustedFor, and is ModeWork after that.
@@ -244,8 +244,8 @@ const (
 // Decision is what the record keeps of a request before anything runs.
 type Decision struct {
 	Outcome Outcome `json:"outcome"`
-	// By says what decided: "you", "rule", "mode", "policy", "allow-next",
-	// "limit".
+	// By says what decided: "you", "rule", "mode", "session" (it is its own),
+	// "settings", "policy", "pause", "allow-next", "limit".
 	By     string `json:"by"`
 	Via    string `json:"via,omitempty"`    // Answer.Via, where a person decided
 	Reason string `json:"reason,omitempty"` // one sentence

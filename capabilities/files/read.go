@@ -47,12 +47,12 @@ func (o *readOp) look(context.Context) (capabilities.Description, error) {
 		return capabilities.Description{}, notRegular(o.p.Path, o.n)
 	}
 	length := o.length()
-	d := looksOnly("read", "Read "+named(p), fmt.Sprintf("%%s wants to read %s (%s)", named(p), size(length)), exact(a, p), p)
-	d.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "reads 1 file, " + size(length), Count: 1, Bytes: length}}
+	d := looksOnly("read", "Read "+named(p), fmt.Sprintf("%%s wants to read %s (%s)", named(p), consent.Bytes(length)), exact(a, p), p)
+	d.Effects = []consent.Effect{{Kind: consent.EffectRead, Text: "reads 1 file, " + consent.Bytes(length), Count: 1, Bytes: length}}
 	d.Payload = payload{Type: wire.TypeFileRead, Path: o.p.Path, Offset: o.p.Offset, Length: o.p.Length}
 	// A log that grows while the card is open is the file that was shown, as
 	// long as the card would say the same of it.
-	d.Fingerprint = fmt.Sprintf("%s\x00%s %s", p.key(), o.n.which(), size(length))
+	d.Fingerprint = fmt.Sprintf("%s\x00%s %s", p.key(), o.n.which(), consent.Bytes(length))
 	return d, nil
 }
 
@@ -93,7 +93,7 @@ func (o *readOp) run(ctx context.Context, out capabilities.Output) (capabilities
 			return res, fileError(err, o.p.Path)
 		}
 	}
-	res.Outcome, res.Output = size(res.Sent)+" read", kept.Bytes()
+	res.Outcome, res.Output = consent.Bytes(res.Sent)+" read", kept.Bytes()
 	return res, nil
 }
 

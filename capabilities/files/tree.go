@@ -40,7 +40,7 @@ func (t tally) words() string {
 		s += " in " + count(t.dirs, "folder", "folders", false)
 	}
 	if t.bytes > 0 {
-		s += ", " + size(t.bytes)
+		s += ", " + consent.Bytes(t.bytes)
 	}
 	return s
 }

@@ -9,27 +9,6 @@ import (
 	"localpc/consent"
 )
 
-// size is a number of bytes as people say it.
-func size(n int64) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 1000:
-		return strconv.FormatInt(n, 10) + " bytes"
-	}
-	v := float64(n)
-	for _, unit := range []string{"KB", "MB", "GB"} {
-		v /= 1000
-		if v < 9.95 {
-			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
-		}
-		if v < 999.5 || unit == "GB" {
-			return strconv.FormatFloat(v, 'f', 0, 64) + " " + unit
-		}
-	}
-	return ""
-}
-
 // count is "3 files", with "more than" where it was not counted to the end.
 func count(n int, one, many string, more bool) string {
 	s := strconv.Itoa(n) + " " + many
@@ -96,10 +75,10 @@ func head(b []byte, whole int64) string {
 		text = text[:len(text)-1]
 	}
 	if !utf8.Valid(text) || strings.ContainsRune(string(text), 0) {
-		return "(" + size(whole) + " that are not text)"
+		return "(" + consent.Bytes(whole) + " that are not text)"
 	}
 	if int64(len(text)) < whole {
-		return string(text) + "\n… " + size(whole) + " in all"
+		return string(text) + "\n… " + consent.Bytes(whole) + " in all"
 	}
 	return string(text)
 }

@@ -51,10 +51,10 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 	}
 	o.own = p.exists() && o.j.own(p, p.node)
 
-	verb, effect, risk := "create", consent.Effect{Kind: consent.EffectCreate, Text: "makes 1 file, " + size(o.up.Size)}, consent.RiskLow
+	verb, effect, risk := "create", consent.Effect{Kind: consent.EffectCreate, Text: "makes 1 file, " + consent.Bytes(o.up.Size)}, consent.RiskLow
 	if p.exists() {
 		verb = "replace"
-		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + size(p.node.size) + "; cannot be undone", Own: o.own}
+		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + consent.Bytes(p.node.size) + "; cannot be undone", Own: o.own}
 		if !o.own {
 			risk = consent.RiskNormal
 		}
@@ -64,7 +64,7 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 	if len(o.names) > 0 {
 		effects, risk = append(effects, runsElsewhere(o.names)), consent.RiskHigh
 	}
-	d := changes("write", "Write "+named(p), fmt.Sprintf("%%s wants to %s %s (%s)", verb, named(p), size(o.up.Size)),
+	d := changes("write", "Write "+named(p), fmt.Sprintf("%%s wants to %s %s (%s)", verb, named(p), consent.Bytes(o.up.Size)),
 		exact(o.asked, p)+"\n\n"+head(o.up.Head, o.up.Size), p.key(), risk)
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256, Options: options(map[string]bool{"no_parents": o.p.NoParents})}
@@ -120,7 +120,7 @@ func (o *writeOp) run(ctx context.Context, _ capabilities.Output) (capabilities.
 	}
 	e := o.entry(o.asked, q, o.asked.reply(p))
 	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
-		Outcome: size(o.up.Size) + " written", Received: o.up.Size, Notes: startupNotes(o.names)}, nil
+		Outcome: consent.Bytes(o.up.Size) + " written", Received: o.up.Size, Notes: startupNotes(o.names)}, nil
 }
 
 // put writes the file: beside its place, and then into it by one rename; or in

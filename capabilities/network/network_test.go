@@ -221,7 +221,7 @@ func TestBytesGoBothWaysAndAreCounted(t *testing.T) {
 	if err != nil || string(answer) != "got 5000" || told != 1 {
 		t.Fatalf("%v: %q, told %d times", err, answer, told)
 	}
-	if res.Sent != 5000 || res.Received != 8 || res.Outcome != "sent 5 KB, received 8 bytes" {
+	if res.Sent != 5000 || res.Received != 8 || res.Outcome != "sent 5.0 KB, received 8 bytes" {
 		t.Errorf("%+v", res)
 	}
 	if got := r.seen(); !slices.Equal(got, []string{"203.0.113.7:443"}) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"localpc/capabilities"
+	"localpc/consent"
 	"localpc/tunnel/wire"
 )
 
@@ -51,7 +52,7 @@ func (n *Network) pipe(ctx context.Context, c *capabilities.Connect, remote net.
 		c.Client.Close()
 	}
 	wg.Wait()
-	r := capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "sent " + amount(sent) + ", received " + amount(received),
+	r := capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "sent " + consent.Bytes(sent) + ", received " + consent.Bytes(received),
 		Sent: sent, Received: received}
 	if ctx.Err() != nil && !whole.Load() {
 		return r, context.Cause(ctx)

@@ -128,18 +128,3 @@ func (s *spot) details(c *capabilities.Connect) []string {
 	}
 	return out
 }
-
-// amount is a number of bytes for people.
-func amount(n int64) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 1000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1000_000:
-		return fmt.Sprintf("%d KB", (n+500)/1000)
-	case n < 1000_000_000:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-}

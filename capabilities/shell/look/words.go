@@ -9,27 +9,6 @@ import (
 	"localpc/consent"
 )
 
-// size is a number of bytes as people say it.
-func size(n int64) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 1000:
-		return strconv.FormatInt(n, 10) + " bytes"
-	}
-	v := float64(n)
-	for _, unit := range []string{"KB", "MB", "GB"} {
-		v /= 1000
-		if v < 9.95 {
-			return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
-		}
-		if v < 999.5 || unit == "GB" {
-			return strconv.FormatFloat(v, 'f', 0, 64) + " " + unit
-		}
-	}
-	return ""
-}
-
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -164,14 +143,14 @@ func (y *tally) what(v verb, bytes bool) string {
 		}
 		s = list(names, maxNotes)
 		if bytes && v.loses() && y.files > 0 || bytes && v == appends {
-			s += " (" + size(y.bytes) + ")"
+			s += " (" + consent.Bytes(y.bytes) + ")"
 		}
 	case v == creates && y.nops == 1 && y.files == 0 && y.ops[0].made == madeDir:
 		s = "the folder " + words(y.ops[0].key()) // with what is missing above it
 	case y.nops == 1 && y.ops[0].isDir():
 		s = words(y.ops[0].key()) + " with " + y.counted(y.dirs-1)
 		if sized {
-			s += ", " + size(y.bytes)
+			s += ", " + consent.Bytes(y.bytes)
 		}
 	default:
 		s = y.counted(y.dirs)
@@ -179,7 +158,7 @@ func (y *tally) what(v verb, bytes bool) string {
 			s += " in " + words(y.where)
 		}
 		if sized {
-			s += ", " + size(y.bytes)
+			s += ", " + consent.Bytes(y.bytes)
 		}
 	}
 	if y.to != "" && n > 0 && v == moves {
@@ -249,7 +228,7 @@ func (t *tallies) step(sentence string, cut bool) string {
 			if y.bytes == 0 || v == moves || v == accesses {
 				return ""
 			}
-			return ", " + size(y.bytes)
+			return ", " + consent.Bytes(y.bytes)
 		}
 		switch one := n == 1 && y.files == 1 && !y.more && !y.may; {
 		case len(y.outs) > 0:
