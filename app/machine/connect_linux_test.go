@@ -159,14 +159,19 @@ func (s *said) Send(_ context.Context, _ wire.Type, p wire.Payload) error {
 	return nil
 }
 
+// run runs a command.
+func (n *netRig) run(text string, x *said) error {
+	ctx, cancel := context.WithTimeout(n.t.Context(), 40*time.Second)
+	defer cancel()
+	_, _, err := n.m.dispatch(ctx, wire.Message{Type: wire.TypeProcessStart, Payload: &wire.ProcessStart{SessionID: "s1", Cmd: "/bin/bash", Args: []string{"-c", text}}}, x)
+	return err
+}
+
 // sh runs a command and returns what it wrote, once its connections have ended.
 func (n *netRig) sh(text string) string {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), 40*time.Second)
-	defer cancel()
 	x := &said{}
-	_, _, err := n.m.dispatch(ctx, wire.Message{Type: wire.TypeProcessStart, Payload: &wire.ProcessStart{SessionID: "s1", Cmd: "/bin/bash", Args: []string{"-c", text}}}, x)
-	if err != nil {
+	if err := n.run(text, x); err != nil {
 		n.t.Fatalf("%s: %v", text, err)
 	}
 	// Its connections end with it, a moment later.
