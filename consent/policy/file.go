@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"path"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"golang.org/x/net/idna"
 
 	"localpc/consent"
 )
@@ -252,8 +254,10 @@ func (p *fileParser) fits(t at, r fileRule) {
 		p.fail(t, "hosts", "hosts are for capability = \"network\"")
 	}
 	for _, h := range r.hosts {
-		if !isHost(h) {
+		if as, ok := hostOf(h); !ok {
 			p.fail(t, "hosts", "%s is not a host like \"example.org\" or \"example.org:443\"", consent.Visible(strconv.Quote(h), false))
+		} else if as != h {
+			p.fail(t, "hosts", "%s would never match; write it as %q", consent.Visible(strconv.Quote(h), false), as)
 		}
 	}
 	for _, e := range r.effects {
@@ -287,20 +291,40 @@ func joined(kinds []consent.EffectKind) string {
 	return strings.Join(out, ", ")
 }
 
-func isHost(s string) bool {
+// hostNames maps as the executor of connections does.
+var hostNames = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
+
+// hostOf is a host, with or without a port, in the one spelling that
+// connections are named by: another would never match.
+func hostOf(s string) (string, bool) {
 	host, port := s, ""
 	if h, p, err := net.SplitHostPort(s); err == nil {
-		host, port = h, p
-		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return false
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return "", false
 		}
-	} else if net.ParseIP(s) == nil && strings.ContainsAny(s, ":[]") {
-		return false
+		host, port = h, strconv.FormatUint(n, 10)
 	}
-	if port == "" && strings.HasSuffix(s, ":") || host != strings.ToLower(host) {
-		return false
+	if a, err := netip.ParseAddr(host); err == nil {
+		host = a.Unmap().String()
+	} else {
+		if host == "" || strings.ContainsAny(host, "*/ \t@?#,;:[]%") || consent.Visible(host, false) != host {
+			return "", false
+		}
+		if host, err = hostNames.ToASCII(host); err != nil {
+			return "", false
+		}
+		host = strings.TrimSuffix(strings.ToLower(host), ".")
+		// What ends in a number is an address in an old spelling.
+		last := host[strings.LastIndex(host, ".")+1:]
+		if last == "" || strings.HasPrefix(last, "0x") || strings.Trim(last, "0123456789") == "" {
+			return "", false
+		}
 	}
-	return host != "" && !strings.ContainsAny(host, "*/ \t@?#,;") && consent.Visible(host, false) == host
+	if port != "" {
+		host = net.JoinHostPort(host, port)
+	}
+	return host, true
 }
 
 // keyLines finds where tables and keys stand; values may span lines.
