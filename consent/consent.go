@@ -202,6 +202,11 @@ type Request struct {
 	// otherwise. A grant of scope Command holds for it alone.
 	Command string `json:"command,omitempty"`
 
+	// Card names the question where the same request is asked anew; "" for the
+	// first time, which ID names. What was shown before must not be answered for
+	// what is shown now.
+	Card string `json:"-"`
+
 	// RepeatKey names the payload across sessions of a principal where the
 	// session itself is what is asked for; "" means within the session.
 	RepeatKey string `json:"-"`

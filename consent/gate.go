@@ -104,6 +104,7 @@ func (g *Gate) Authorize(ctx context.Context, r Request) (Grant, error) {
 		if !errors.Is(err, ErrAgain) {
 			return grant, err
 		}
+		r.Card = NewID()
 	}
 }
 

@@ -753,6 +753,26 @@ func TestRecordTellsWhereItWasAnswered(t *testing.T) {
 	}
 }
 
+// A question that is asked anew is another one: an answer to what was shown
+// before is none to it.
+func TestAskedAnewIsAnotherQuestion(t *testing.T) {
+	p := &parts{}
+	var cards []string
+	p.prompt = func(_ context.Context, r consent.Request) (consent.Answer, error) {
+		if cards = append(cards, r.Card); len(cards) < 3 {
+			return consent.Answer{}, consent.ErrAgain
+		}
+		return yes(consent.Once, consent.Contained), nil
+	}
+	g, err := newGate(p).Authorize(t.Context(), command())
+	if err != nil || g.Request() != "r1" {
+		t.Errorf("%v, %q", err, g.Request())
+	}
+	if len(cards) != 3 || cards[0] != "" || cards[1] == "" || cards[2] == "" || cards[1] == cards[2] {
+		t.Errorf("asked as %q", cards)
+	}
+}
+
 // What is remembered while a question waits decides it: it is judged again, and
 // recorded once, by its rule.
 func TestJudgedAgain(t *testing.T) {

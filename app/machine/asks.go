@@ -61,7 +61,8 @@ type Asks struct {
 // ask is one question. It is settled once, with mu held, so that an answer that
 // was taken counts and a later one is told so.
 type ask struct {
-	r       consent.Request
+	r       consent.Request // its ID is the question's: Request.Card, where there is one
+	request string          // its id
 	info    snapshot.CardInfo
 	seen    bool // it was on a card that was drawn
 	settled bool
@@ -137,7 +138,10 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 		return consent.Answer{}, err
 	}
 	// What its card shows is looked up before the lock: it may read the disk.
-	a := &ask{r: r, info: q.info(r), done: make(chan result, 1)}
+	a := &ask{r: r, request: r.ID, info: q.info(r), done: make(chan result, 1)}
+	if r.Card != "" {
+		a.r.ID = r.Card
+	}
 	if err := q.add(a); err != nil {
 		return consent.Answer{}, err
 	}

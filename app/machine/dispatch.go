@@ -47,13 +47,16 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel
 	if err := t.spool(x); err != nil {
 		return "", nil, err
 	}
-	for range asksAgain {
+	for n := range asksAgain {
 		// Step 3: the executor says what would happen.
 		d, err := t.describe()
 		if err != nil {
 			return "", nil, t.refused(err)
 		}
 		req := t.request(d)
+		if n > 0 {
+			req.Card = consent.NewID()
+		}
 
 		// Step 4: the gate asks the policy, and the person where that says so.
 		// Its decision is recorded before this returns.
@@ -130,6 +133,10 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		s, err := m.sessions.get(sessionOf(msg.Payload))
 		if err != nil {
 			return nil, err
+		}
+		if s.late(now) {
+			m.sessions.lookAt(s)
+			return nil, sessionGone()
 		}
 		if c, ok := msg.Payload.(*capabilities.Connect); ok {
 			if t.command = c.Command; m.flights.connections(s.ID) >= maxConnections {

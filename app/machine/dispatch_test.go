@@ -161,7 +161,7 @@ func TestChangedMeansAskedAgain(t *testing.T) {
 		return exited(), g.Check(consent.DigestOf("it"), fmt.Sprint(state))
 	}
 	must(t, r.do("s1"))
-	if cards := r.person.seen()[1:]; len(cards) != 2 || cards[0].Exact != "it 0" || cards[1].Exact != "it 1" {
+	if cards := r.person.seen()[1:]; len(cards) != 2 || cards[0].Exact != "it 0" || cards[1].Exact != "it 1" || cards[0].ID == cards[1].ID {
 		t.Errorf("the cards were %+v", cards)
 	}
 	changes = 100

@@ -299,7 +299,7 @@ func (q *Asks) of(hub, principal string) []string {
 	var out []string
 	for _, a := range q.queue {
 		if a.r.Hub == hub && a.r.Principal.ID == principal {
-			out = append(out, a.r.ID)
+			out = append(out, a.request)
 		}
 	}
 	return out

@@ -57,17 +57,24 @@ var rateWords = map[string]string{
 	consent.CapabilityFiles:   "file requests of one session",
 	consent.CapabilityShell:   "commands of one session",
 	consent.CapabilityNetwork: "connections of one session",
+	ownRequests:               "signals and changes of one session's end",
 }
 
 // burstOf is how many may come at once: half a minute's worth.
 func burstOf(perMinute int) int { return max(1, perMinute/2) }
 
-// begins takes a request off what is left. What only ends or prolongs what its
-// session has is never refused.
+// What only ends or prolongs what its session has is counted by itself, with a
+// rate that bounds no more than how fast the record grows with it.
+const (
+	ownRequests  = "own"
+	ownPerMinute = 3000
+)
+
+// begins takes a request off what is left.
 func (r *rates) begins(t *task) error {
 	switch t.call.Type {
 	case wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeProcessSignal:
-		return nil
+		return r.take(t.who, ownRequests)
 	}
 	return r.take(t.who, t.executor.Name())
 }
@@ -76,11 +83,12 @@ func (r *rates) begins(t *task) error {
 // when to try again.
 func (r *rates) take(who asker, capability string) error {
 	set := r.m.o.Settings.Get().Rates
-	limit := rateIn(&set, capability)
-	if limit == nil {
+	perMinute, what := ownPerMinute, rateWords[capability]
+	if limit := rateIn(&set, capability); limit != nil {
+		perMinute = *limit
+	} else if capability != ownRequests {
 		return nil // it has bounds of its own
 	}
-	perMinute, what := *limit, rateWords[capability]
 	key := rateKey{who.session, capability}
 	if capability == consent.CapabilitySession {
 		key.who = who.hub + "\x00" + who.principal.ID

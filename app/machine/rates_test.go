@@ -128,6 +128,43 @@ func TestAProgramOpensSessionsTooFast(t *testing.T) {
 	}
 }
 
+// What only ends or prolongs what a session has does not let the record grow
+// without end either; it takes nothing off what else the session may do.
+func TestOwnRequestsAreCounted(t *testing.T) {
+	r := newRig(t)
+	r.open("s1", 0)
+	s, err := r.m.sessions.get("s1")
+	must(t, err)
+	signal := &task{who: s.who, executor: r.probe, call: capabilities.Call{Type: wire.TypeProcessSignal}}
+	n := 0
+	for ; n <= ownPerMinute && err == nil; n++ {
+		err = r.m.rates.begins(signal)
+	}
+	wantCode(t, err, wire.CodeOverloaded)
+	if n < burstOf(ownPerMinute) {
+		t.Errorf("only %d are taken", n)
+	}
+	_, err = r.call(wire.TypeSessionTTL, &wire.SessionTTL{SessionID: "s1", TTLSeconds: 60})
+	wantCode(t, err, wire.CodeOverloaded)
+	must(t, r.do("s1"))
+	r.m.rates.close()
+}
+
+// Each session has rates of its own, so a program does not open any number.
+func TestAProgramHasManySessions(t *testing.T) {
+	m := newMachine(t)
+	named := func(id, principal string) *session {
+		return &session{Session: &capabilities.Session{ID: id}, who: asker{principal: consent.Principal{ID: principal}}}
+	}
+	for i := range maxSessions {
+		must(t, m.sessions.add(t.Context(), named(fmt.Sprint(i), "k1")))
+	}
+	wantCode(t, m.sessions.add(t.Context(), named("one more", "k1")), wire.CodeOverloaded)
+	_, err := m.sessions.Describe(t.Context(), capabilities.Call{Payload: &wire.SessionOpen{SessionID: "one more", PrincipalID: "k1"}})
+	wantCode(t, err, wire.CodeOverloaded)
+	must(t, m.sessions.add(t.Context(), named("another's", "k2")))
+}
+
 // The refusal tells the truth: who waits that long is served.
 func TestTheRateRefills(t *testing.T) {
 	r := newRig(t)

@@ -26,6 +26,13 @@ const (
 	maxTTL     = 24 * time.Hour
 )
 
+// maxSessions of one program may be open: each has rates of its own.
+const maxSessions = 100
+
+// lookEvery is how often it is looked whether a session's time is over: its
+// timer stands still while the computer sleeps.
+const lookEvery = 30 * time.Second
+
 // session is one open session, with what only the machine knows of it.
 type session struct {
 	*capabilities.Session
@@ -78,14 +85,17 @@ func sessionGone() error {
 // sessions opens, keeps and ends sessions. It is the capability "session":
 // its requests take the same seven steps as all others.
 type sessions struct {
-	m   *Machine
-	mu  sync.Mutex
-	all map[string]*session // guarded by mu
+	m    *Machine
+	look time.Duration // lookEvery; tests are less patient
+	mu   sync.Mutex
+	all  map[string]*session // guarded by mu
 }
 
 var _ capabilities.Capability = (*sessions)(nil)
 
-func newSessions(m *Machine) *sessions { return &sessions{m: m, all: map[string]*session{}} }
+func newSessions(m *Machine) *sessions {
+	return &sessions{m: m, look: lookEvery, all: map[string]*session{}}
+}
 
 func (ss *sessions) Name() string { return consent.CapabilitySession }
 
@@ -134,11 +144,12 @@ func (ss *sessions) Describe(_ context.Context, c capabilities.Call) (capabiliti
 	if time.Duration(p.TTLSeconds)*time.Second > maxTTL {
 		return capabilities.Description{}, tooLong()
 	}
+	hub, _ := ss.m.link.hub()
 	ss.mu.Lock()
-	_, taken := ss.all[p.SessionID]
+	err := ss.room(p.SessionID, hub, p.PrincipalID)
 	ss.mu.Unlock()
-	if taken {
-		return capabilities.Description{}, wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	if err != nil {
+		return capabilities.Description{}, err
 	}
 	d := capabilities.Description{Action: "open", Title: "Open a session", Sentence: "%s wants to work on this computer.", Risk: consent.RiskNormal}
 	if p.Folder != "" {
@@ -248,7 +259,7 @@ func (ss *sessions) open(ctx context.Context, p *wire.SessionOpen, fingerprint s
 			Env: p.Env, Made: capabilities.NewMade(0)},
 		who: asker{hub: hub, hubName: hubName, session: p.SessionID, folder: folder,
 			principal: consent.Principal{ID: p.PrincipalID, Name: p.PrincipalName}, claims: consent.Claims{Agent: p.Agent, Title: p.Title}},
-		opened: now, empty: make(chan struct{}), over: make(chan struct{}),
+		opened: now, until: now.Add(ttlOf(p.TTLSeconds)), empty: make(chan struct{}), over: make(chan struct{}),
 	}
 	if err := ss.add(ctx, s); err != nil {
 		return capabilities.Result{}, err
@@ -268,10 +279,28 @@ func (ss *sessions) add(ctx context.Context, s *session) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if _, taken := ss.all[s.ID]; taken {
-		return wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	if err := ss.room(s.ID, s.who.hub, s.who.principal.ID); err != nil {
+		return err
 	}
 	ss.all[s.ID] = s
+	return nil
+}
+
+// room tells whether a program may open a session of that name. Called with mu
+// held.
+func (ss *sessions) room(id, hub, principal string) error {
+	if _, taken := ss.all[id]; taken {
+		return wire.Errorf(wire.CodeInvalid, "A session of this name is open already.")
+	}
+	n := 0
+	for _, s := range ss.all {
+		if s.who.hub == hub && s.who.principal.ID == principal {
+			n++
+		}
+	}
+	if n >= maxSessions {
+		return wire.Errorf(wire.CodeOverloaded, "This program has %d sessions open on this computer already; close one first.", n)
+	}
 	return nil
 }
 
@@ -293,11 +322,37 @@ func (ss *sessions) setTTL(s *session, ttl time.Duration) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.timer = time.AfterFunc(ttl, func() {
-		ss.m.background(func(ctx context.Context) {
-			_ = ss.end(ctx, s.ID, "The session's time is over.", "")
-		})
+	s.timer = time.AfterFunc(min(ttl, ss.look), func() { ss.lookAt(s) })
+}
+
+// lookAt ends a session whose time is over, and looks again later at one that has
+// some left.
+func (ss *sessions) lookAt(s *session) {
+	s.mu.Lock()
+	left := s.left(time.Now())
+	if left > 0 && !s.gone {
+		s.timer.Reset(min(left, ss.look))
+	}
+	s.mu.Unlock()
+	if left > 0 {
+		return
+	}
+	ss.m.background(func(ctx context.Context) {
+		_ = ss.end(ctx, s.ID, "The session's time is over.", "")
 	})
+}
+
+// left is how long a session has, by the clock that says less: the steady one,
+// or the wall's. Called with mu held.
+func (s *session) left(now time.Time) time.Duration {
+	return min(s.until.Sub(now), s.until.Round(0).Sub(now.Round(0)))
+}
+
+// late tells whether a session's time is over.
+func (s *session) late(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left(now) <= 0
 }
 
 // end ends a session: its requests, processes, grants and own directories. It

@@ -32,6 +32,7 @@ func TestPauseRefusesAllButEndingIt(t *testing.T) {
 		t.Errorf("paused, closing: %+v", v)
 	}
 	// What was allowed for next time waits, too.
+	run.Containable = true
 	m.gate.AllowNext(run, consent.Choice{Contain: consent.Contained})
 	if _, err := m.gate.Authorize(t.Context(), run); err == nil {
 		t.Error("it runs while paused")

@@ -211,7 +211,7 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 	case d.Risk >= consent.RiskHigh:
 		d.Scopes = []consent.Scope{consent.Session, consent.Minutes15}
 	case !slices.ContainsFunc(d.Effects, func(e consent.Effect) bool { return !slices.Contains(quietKinds, e.Kind) }):
-		d.Wide = &capabilities.Wide{Action: d.Action, Effects: quietKinds, Words: "contained commands that only read, make files and run programs in this folder"}
+		d.Wide = &capabilities.Wide{Action: d.Action, Effects: quietKinds, Words: "contained commands that read, make files, and run or install programs in this folder; each connection is asked for"}
 	}
 	if d.FullOffered && d.Containable && namesDiffer(pl.exact) && has(consent.EffectDelete, consent.EffectOverwrite, consent.EffectMove, consent.EffectAccess, consent.EffectCreate) {
 		d.Details = append(d.Details, "What is counted holds in the container. With full access ~ is your own home, and /tmp this computer's own")
