@@ -1,14 +1,19 @@
 package setup
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/uuid"
 
 	"localpc/app/settings"
 )
@@ -32,9 +37,9 @@ var contents = map[string]func(name string) bool{
 	"hub":      withPrefix("hub.", "replaced-"),
 }
 
-// last are removed when all else is gone: by them a data directory is known,
-// and what is in them is needed to try again.
-var last = []string{BookFile, "settings.toml", "localpc.log", "lock"}
+// last are removed when all else is gone: what is in them is needed to try
+// again. By the settings a data directory is known, so they go last of all.
+var last = []string{BookFile, "localpc.log", "lock", "settings.toml"}
 
 func anything(string) bool { return true }
 
@@ -69,19 +74,60 @@ func withPrefix(all ...string) func(string) bool {
 var ErrNotOurs = errors.New("this is not a folder in which Local PC Executor keeps its data, so nothing in it was removed")
 
 // Ours tells whether this program has kept its data in a directory: nil, or an
-// error that wraps ErrNotOurs.
+// error that wraps ErrNotOurs. Many a program has a settings.toml, a lock, or a
+// folder of sessions: it is by what is in them that ours are known.
 func Ours(p settings.Paths) error {
 	root, err := os.OpenRoot(p.Data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Data, ErrNotOurs)
 	}
 	defer root.Close()
-	for _, name := range []string{"settings.toml", "lock", "machine.db"} {
-		if fi, err := root.Lstat(name); err == nil && fi.Mode().IsRegular() {
-			return nil
-		}
+	var s settings.Settings
+	switch {
+	case toml.Unmarshal(beginning(root, "settings.toml"), &s) == nil && uuid.Validate(s.MachineID) == nil,
+		bytes.HasPrefix(beginning(root, "machine.db"), []byte("SQLite format 3\x00")),
+		bytes.HasPrefix(beginning(root, BookFile), []byte(bookHead)),
+		unused(root):
+		return nil
 	}
 	return fmt.Errorf("%s: %w", p.Data, ErrNotOurs)
+}
+
+// beginning is what an ordinary file begins with, or nothing.
+func beginning(root *os.Root, name string) []byte {
+	fi, err := root.Lstat(name)
+	if err != nil || !fi.Mode().IsRegular() {
+		return nil
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+	return b
+}
+
+// unused tells whether a directory has been made by this program and has
+// nothing in it yet: its lock, and folders without anything.
+func unused(root *os.Root) bool {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return false
+	}
+	locked := false
+	for _, e := range entries {
+		if e.Name() == "lock" {
+			fi, err := e.Info()
+			locked = err == nil && fi.Mode().IsRegular() && fi.Size() == 0
+			continue
+		}
+		inside, err := fs.ReadDir(root.FS(), e.Name())
+		if _, folder := contents[e.Name()]; !folder || err != nil || len(inside) > 0 {
+			return false
+		}
+	}
+	return locked
 }
 
 // Spare is what Data leaves in its place.

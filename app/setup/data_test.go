@@ -22,6 +22,8 @@ func dataDir(t *testing.T) settings.Paths {
 		"control.sock", ".settings-1", "hub/hub.db", "hub/hub.secret", "hub/replaced-1/hub.db", "spool/upload-1", "sessions/1/tmp/deep/file", "journal/1.json", "journal/1.data", "outputs/" + hash, "outputs/.new-1"} {
 		put(t, filepath.Join(p.Data, name), "x", 0o600)
 	}
+	put(t, filepath.Join(p.Data, "settings.toml"), "machine_id = '2f1a6a0e-5c1d-4b8a-9d3e-0c6b7a1f2e3d'\n", 0o600)
+	put(t, filepath.Join(p.Data, "machine.db"), "SQLite format 3\x00", 0o600)
 	return p
 }
 
@@ -115,6 +117,51 @@ func TestDataLeavesTheRest(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	wantFile(t, filepath.Join(home, "sessions", "1"), "mine")
+}
+
+// Another program's directory is not taken for ours by the names in it.
+func TestDataOfAnotherProgram(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"settings":       {"settings.toml": "[server]\nport = 80\n", "sessions/1": "mine"},
+		"settings, ours": {"settings.toml": "machine_id = 'box'\n", "sessions/1": "mine"},
+		"a lock":         {"lock": "", "sessions/1": "mine"},
+		"a lock of npm":  {"lock": "", "package.json": "{}"},
+		"a lock, filled": {"lock": "4711"},
+		"a database":     {"machine.db": "Berkeley", "spool/1": "mine"},
+	} {
+		p := settings.Paths{Data: t.TempDir()}
+		for file, text := range files {
+			put(t, filepath.Join(p.Data, file), text, 0o600)
+		}
+		if _, err := Data(p, Spare{}); !errors.Is(err, ErrNotOurs) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for file, text := range files {
+			wantFile(t, filepath.Join(p.Data, file), text)
+		}
+	}
+}
+
+// What was cut off at any point is known as ours all the same, and so is what
+// was made and never used.
+func TestDataCutOff(t *testing.T) {
+	for n := range len(last) {
+		p := dataDir(t)
+		_, err := Data(p, Spare{Settings: true})
+		must(t, err)
+		for _, name := range last[:n] {
+			must(t, os.Remove(filepath.Join(p.Data, name)))
+		}
+		_, err = Data(p, Spare{})
+		must(t, err)
+		wantGone(t, p.Data)
+	}
+	p := settings.Paths{Data: filepath.Join(t.TempDir(), "localpc")}
+	must(t, p.Make())
+	put(t, p.Lock(), "", 0o600)
+	_, err := Data(p, Spare{})
+	must(t, err)
+	wantGone(t, p.Data)
 }
 
 // A data directory that is reached through a link goes with the link.
