@@ -61,7 +61,17 @@ func TestPolicyFile(t *testing.T) {
 	if err := os.Symlink(inside, toInside); err != nil {
 		t.Fatal(err)
 	}
+	// What leads out of the folder again could lead elsewhere tomorrow.
+	around := filepath.Join(dir, "around.toml")
+	for _, err := range []error{os.Symlink(good, filepath.Join(folder, "out.toml")), os.Symlink("work/out.toml", around), os.Symlink(dir, filepath.Join(folder, "up"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct{ what, name, want string }{
+		{"a link in the session folder", filepath.Join(link, "out.toml"), "leads through there"},
+		{"a link to a link in the session folder", around, "leads through there"},
+		{"a name through the session folder", filepath.Join(folder, "up", "good.toml"), "leads through there"},
 		{"a file that others may write", write("others.toml", top, 0o646), "others may write"},
 		{"a file that its group may write", write("group.toml", top, 0o664), "others may write"},
 		{"a pipe", pipe, "no ordinary file"},
