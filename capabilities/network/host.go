@@ -31,12 +31,16 @@ func noAddress(asked string) error {
 // names maps as browsers do, and lets underscores be.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
 
+// zoneLetters are those of interfaces' names: what else stands in a zone is a
+// text that wants to be read on a card.
+const zoneLetters = "abcdefghijklmnopqrstuvwxyz0123456789._-"
+
 // parse reads a host in all the spellings that programs take.
 func parse(asked string) (host, error) {
 	h := host{asked: asked}
 	s := strings.TrimSuffix(strings.TrimPrefix(asked, "["), "]")
 	if a, err := netip.ParseAddr(s); err == nil {
-		if a.Zone() != "" && !a.IsLinkLocalUnicast() {
+		if z := a.Zone(); z != "" && (!a.IsLinkLocalUnicast() || len(z) > 32 || strings.Trim(strings.ToLower(z), zoneLetters) != "") {
 			return h, noAddress(asked)
 		}
 		h.addr = a.Unmap()

@@ -41,7 +41,8 @@ var (
 	linkNets    = prefixes("169.254.0.0/16", "fe80::/10")
 	// 198.18.0.0/15, for tests of networks, is not among them: programs that
 	// lead all traffic through a tunnel give the internet's names addresses there.
-	homeNets = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "fc00::/7", "fec0::/10")
+	homeNets = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "fc00::/7", "fec0::/10",
+		"64:ff9b:1::/48") // a gateway of one's own to IPv4, wherever that address stands in it
 	// metadata are the addresses at which clouds tell a machine its own keys.
 	metadata = prefixes("169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "100.100.100.200/32", "168.63.129.16/32",
 		"192.0.0.192/32", "fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128")
@@ -107,7 +108,7 @@ func broadcast(n netip.Prefix) netip.Addr {
 
 var (
 	compatible = netip.MustParsePrefix("::/96")
-	nat64      = prefixes("64:ff9b::/96", "64:ff9b:1::/48")
+	nat64      = prefixes("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")
 	sixToFour  = netip.MustParsePrefix("2002::/16")
 	teredo     = netip.MustParsePrefix("2001::/32")
 	isatap     = [4]byte{0, 0, 0x5e, 0xfe}

@@ -20,6 +20,7 @@ func TestEachAddressHasItsPlace(t *testing.T) {
 		"169.254.1.1": link, "169.254.169.254": link, "fe80::99": link, "fe80::99%eth0": link, "::ffff:169.254.169.254": link,
 		"fd00:ec2::254": link, "100.100.100.200": link, "168.63.129.16": link, "192.0.0.192": link, "169.254.170.2": link,
 		"64:ff9b::7f00:1": local, "64:ff9b::a9fe:a9fe": link, "64:ff9b::808:808": internet, "64:ff9b:1::a00:1": home, "64:ff9b::c0a8:714": local,
+		"64:ff9b:1:c0a8:7:1400:808:808": home, "64:ff9b:1::808:808": home, "::ffff:0:127.0.0.1": local, "::ffff:0:8.8.8.8": internet,
 		"2002:7f00:1::": local, "2002:a00:1::1": home, "2002:c0a8:101::": home, "2002:808:808::": internet,
 		"::127.0.0.1": local, "::10.0.0.1": home, "2001:0:1:2:3:4:80ff:fffe": local, "2001:db8::5efe:10.0.0.1": home, "2001:db8::200:5efe:127.0.0.1": local,
 		"224.0.0.1": nowhere, "239.255.255.250": nowhere, "255.255.255.255": nowhere, "240.0.0.1": nowhere, "0.1.2.3": nowhere, "ff02::1": nowhere,
@@ -45,6 +46,7 @@ func TestHostsAreReadInAllSpellings(t *testing.T) {
 		}
 	}
 	for _, asked := range []string{"", ".", "..", "a..b", "example.org..", "256.1.1.1", "1.2.3.4.5", "0x1ffffffff", "4294967296", "08.0.0.1", "1.2.3.0x", "a b", "a/b", "a@b", "a\nb", "a%s.example", "::1%eth0", "2001:db8::1%lo", "example.org:80",
+		"fe80::1%eth0, a computer on the internet", "fe80::1%\x1b[2J", "fe80::1%" + strings.Repeat("e", 33),
 		strings.Repeat("a", 64) + ".org", strings.Repeat("abc.", 70) + "org", "x\u202egro.example"} {
 		if h, err := parse(asked); err == nil && asked != "1.2.3.0x" {
 			t.Errorf("%q was taken as %q", asked, h.name)
