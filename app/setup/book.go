@@ -1,8 +1,7 @@
 // Package setup is what this program changes on the computer outside its own
-// data: that it starts at log-in, and later the settings of other programs. It
-// takes no part in a request's seven steps. Whatever is changed is written down
-// first, in one readable file, so that removing this program puts back exactly
-// that.
+// data, such as that it starts at log-in. It takes no part in a request's seven
+// steps. Whatever is changed is written down first, in one readable file, so
+// that removing this program puts back exactly that.
 package setup
 
 import (
