@@ -68,7 +68,7 @@ func (l *lists) stored() []consent.Stored {
 		l.grants, l.version, l.known = all, v, true
 	}
 	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(l.grants), func(g consent.Stored) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) })
+	return slices.DeleteFunc(slices.Clone(l.grants), func(g consent.Stored) bool { return !policy.Live(g, now) })
 }
 
 // programKeys are the keys at the hub inside, where this computer is paired

@@ -67,14 +67,16 @@ func grant(t *testing.T, m *Machine, s consent.Stored) {
 
 func TestGrantsAreShown(t *testing.T) {
 	m := newMachine(t)
-	soon := time.Now().Add(150 * time.Millisecond)
+	soon := time.Now().Add(2 * time.Second)
+	must(t, m.o.Store.Remember(t.Context(), consent.Stored{ID: "0", Rule: consent.Rule{Hub: settings.HubThis, Principal: "k1", Capability: "files"}, Scope: consent.Always,
+		Created: soon.Add(-consent.UnusedFor)}))
 	grant(t, m, consent.Stored{ID: "1", Rule: consent.Rule{Principal: "k1", Capability: "files", Action: "read", Folder: "/home/anna/project"}, Scope: consent.Always})
 	time.Sleep(2 * time.Millisecond) // the newest comes first
 	grant(t, m, consent.Stored{ID: "2", Rule: consent.Rule{Principal: "k1", Capability: "shell", Action: "run", Exact: "npm test"}, Scope: consent.Session, Session: "s1", Deny: true})
 	time.Sleep(2 * time.Millisecond)
 	grant(t, m, consent.Stored{ID: "3", Rule: consent.Rule{Principal: "k1", Capability: "network", Action: "internet"}, Scope: consent.Minutes15, Expires: soon})
 	all := m.Snapshot().Grants
-	if len(all) != 3 || all[0].ID != "3" || all[1].ID != "2" || all[2].ID != "1" {
+	if len(all) != 4 || all[3].ID != "0" || all[0].ID != "3" || all[1].ID != "2" || all[2].ID != "1" {
 		t.Fatalf("the snapshot has %+v", all)
 	}
 	if g := all[1]; g.Who != consent.Visible("Research\nagent", false) || !g.Deny || g.Scope != "this session" || g.Session != "s1" || !strings.Contains(g.May, "npm test") {
@@ -92,7 +94,7 @@ func TestGrantsAreShown(t *testing.T) {
 	}
 	time.Sleep(time.Until(soon))
 	if all := m.Snapshot().Grants; len(all) != 2 {
-		t.Errorf("one that has ended is shown: %+v", all)
+		t.Errorf("one that has ended, or was not used for 30 days, is shown: %+v", all)
 	}
 	_, err := m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Revoke, Text: "1"})
 	if must(t, err); len(m.Snapshot().Grants) != 1 {

@@ -14,7 +14,7 @@ import (
 // always nor a wide one ever covers high risk.
 func find(r consent.Request, remembered []consent.Stored, now time.Time, deny bool) (consent.Stored, bool) {
 	for _, s := range remembered {
-		if s.Deny != deny || !live(s, now) || !inScope(r, s) {
+		if s.Deny != deny || !Live(s, now) || !inScope(r, s) {
 			continue
 		}
 		if deny && declined(r, s) || !deny && covers(r, s) && (exact(r, s) || wide(r, s)) {
@@ -100,9 +100,9 @@ func covers(r consent.Request, s consent.Stored) bool {
 	return false
 }
 
-// live tells whether s is in force now. What holds always ends when it has not
+// Live tells whether s is in force now. What holds always ends when it has not
 // been used for a while.
-func live(s consent.Stored, now time.Time) bool {
+func Live(s consent.Stored, now time.Time) bool {
 	if !s.Expires.IsZero() {
 		// A clock set back does not make a grant longer: it counts from Created.
 		return !now.Before(s.Created.Add(-time.Minute)) && now.Before(s.Expires)

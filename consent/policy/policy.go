@@ -85,7 +85,7 @@ func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.
 func (p Policy) session(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
 	var best consent.Stored
 	for _, s := range remembered {
-		if !live(s, now) || s.Rule.Capability != consent.CapabilitySession || s.Rule.Hub != r.Hub || s.Rule.Principal != r.Principal.ID {
+		if !Live(s, now) || s.Rule.Capability != consent.CapabilitySession || s.Rule.Hub != r.Hub || s.Rule.Principal != r.Principal.ID {
 			continue
 		}
 		if s.Deny {
