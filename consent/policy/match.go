@@ -47,9 +47,14 @@ func exact(r consent.Request, s consent.Stored) bool {
 	return want == s.Rule
 }
 
-// wide tells whether s is a rule for a direction, and r goes no other way.
+// wide tells whether s is a rule for a direction, and r goes no other way. A
+// session that may only look changes no files by one: what was allowed by name
+// holds there, and nothing broader.
 func wide(r consent.Request, s consent.Stored) bool {
 	w := s.Rule
+	if r.Mode == consent.ModeLook && r.Capability == consent.CapabilityFiles && !only(r.Effects, consent.EffectRead) {
+		return false
+	}
 	return w.Wide && w.Exact == "" && w.Env == "" && w.Cwd == "" && w.Looked == "" &&
 		w.Hub == r.Rule.Hub && w.Principal == r.Rule.Principal && w.Folder == r.Rule.Folder &&
 		w.Capability == r.Rule.Capability && (w.Action == "" || w.Action == r.Rule.Action) &&

@@ -250,6 +250,24 @@ func TestFilesGrant(t *testing.T) {
 	}
 }
 
+// A broad rule does not outdo "Look only", which is chosen for one session.
+func TestLookOnlyHoldsAgainstABroadRule(t *testing.T) {
+	r := request(consent.ModeLook, "files", "write", of(consent.EffectOverwrite))
+	g := grantFor(r, consent.Always, "")
+	g.Rule.Exact, g.Rule.Action, g.Rule.Effects, g.Rule.Wide = "", "", "create, overwrite, read", true
+	book := []consent.Stored{g}
+	if v := (policy.Policy{}).Decide(r, book, noon); v.Outcome != consent.Denied || v.By != "mode" {
+		t.Errorf("look only: %+v", v)
+	}
+	reads := request(consent.ModeLook, "files", "read", of(consent.EffectRead))
+	r.Mode = consent.ModeAsk
+	for _, r := range []consent.Request{r, reads} {
+		if v := (policy.Policy{}).Decide(r, book, noon); v.Outcome != consent.Allowed || v.By != "rule" {
+			t.Errorf("%s: %+v", r.Action, v)
+		}
+	}
+}
+
 func TestDenialWins(t *testing.T) {
 	for _, mode := range []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk, consent.ModeTrusted} {
 		r := request(mode, "shell", "run", of(consent.EffectRun))
