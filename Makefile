@@ -21,7 +21,7 @@ ARCH    = $(shell $(GO) env GOARCH)
 DATE    = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
-.PHONY: run build test lint others bench package run-packages test-packages npm clean
+.PHONY: run build test lint others bench screenshots package run-packages test-packages npm clean
 
 run: run-packages build
 	$(BIN)/localpc run $(ARGS)
@@ -34,7 +34,7 @@ build:
 
 # The whole path comes last and alone: it needs the two cores that a person's
 # computer has for itself.
-test: test-packages npm lint
+test: test-packages npm lint others
 	$(GO) test $(FLAGS) -race -timeout 20m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
 	$(GO) test $(FLAGS) -race -timeout 20m ./app/cmd/localpc
 
@@ -68,6 +68,10 @@ test-packages:
 bench: test-packages
 	@$(call install,openssh-server openssh-client)
 	$(GO) test $(FLAGS) -run '^$$' -bench Table -benchtime 1x -timeout 10m ./app/cmd/localpc
+
+# The pictures in README, taken anew from the program as it is.
+screenshots: test-packages npm
+	$(GO) test $(FLAGS) -run '^$$' -bench Screenshots -benchtime 1x -timeout 10m ./app/cmd/localpc -screenshots $(CURDIR)/assets/readme
 
 # A Debian package and a tarball, in build.
 package: run-packages build

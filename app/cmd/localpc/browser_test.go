@@ -20,13 +20,13 @@ import (
 
 // browser is Debian's Chromium, in which the person looks at the hub's pages.
 type browser struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	hub string
 }
 
 // newBrowser starts one that remembers nothing.
-func newBrowser(t *testing.T, hub string) *browser {
+func newBrowser(t testing.TB, hub string) *browser {
 	t.Helper()
 	options := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
 	options = append(options, chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath("/usr/bin/chromium"),
@@ -149,7 +149,7 @@ type ownHub struct {
 }
 
 // startHub starts a hub in the desktop and makes Ana its owner.
-func startHub(t *testing.T, d *apptest.Desktop, bin string) *ownHub {
+func startHub(t testing.TB, d *apptest.Desktop, bin string) *ownHub {
 	t.Helper()
 	h := &ownHub{address: "http://" + freeAddress(t), data: filepath.Join(d.Home, "hub")}
 	h.p = d.Start(filepath.Join(bin, "localpc-hub"), "serve", "--data", h.data, "--listen", strings.TrimPrefix(h.address, "http://"))
@@ -174,7 +174,7 @@ func (h *ownHub) key(name string) []string {
 
 // catchBrowser stands in for the desktop's default browser, which a test could
 // not look into: the page that would be opened is written to a file.
-func catchBrowser(t *testing.T, d *apptest.Desktop) (page func() string) {
+func catchBrowser(t testing.TB, d *apptest.Desktop) (page func() string) {
 	t.Helper()
 	file := filepath.Join(d.Home, "opened")
 	opener := filepath.Join(d.Dir, "bin", "xdg-open")

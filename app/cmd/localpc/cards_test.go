@@ -17,7 +17,7 @@ import (
 
 // opened pairs, connects a program, and opens a session that asks for
 // everything.
-func opened(t *testing.T, p *program) *sdk {
+func opened(t testing.TB, p *program) *sdk {
 	t.Helper()
 	p.pair()
 	s := newSDK(t, p.key("Research agent"))

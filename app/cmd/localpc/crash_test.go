@@ -28,6 +28,12 @@ import (
 func TestKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	k := newKilling(t)
+	when := "at the start"
+	t.Cleanup(func() {
+		if b, err := os.ReadFile(filepath.Join(k.p.data, "localpc.log")); t.Failed() && err == nil {
+			t.Logf("%s; log of localpc:\n%s", when, b)
+		}
+	})
 	// In a mixed order, so that each meets what the others left.
 	var rounds []string
 	for what, n := range map[string]int{"localpc": 20, "localpc-hub": 12, "localpc-desktop": 18, "localpc-spawn": 40, "command": 10} {
@@ -35,7 +41,8 @@ func TestKilledAtRandomPoints(t *testing.T) {
 	}
 	rand.Shuffle(len(rounds), func(i, j int) { rounds[i], rounds[j] = rounds[j], rounds[i] })
 	for i, what := range rounds {
-		k.round(fmt.Sprintf("round %d, %s killed", i, what), what)
+		when = fmt.Sprintf("round %d, %s killed", i, what)
+		k.round(when, what)
 		if t.Failed() {
 			return
 		}
@@ -51,7 +58,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 
 // killing is a hub, a computer and a program at work, to be killed.
 type killing struct {
-	t              *testing.T
+	t              testing.TB
 	p              *program
 	hub            *apptest.Process
 	hubData        string
@@ -67,7 +74,7 @@ type killing struct {
 // killedSize is that of each file, so that a write takes a while.
 const killedSize = 3 << 20
 
-func newKilling(t *testing.T) *killing {
+func newKilling(t testing.TB) *killing {
 	d := apptest.New(t, apptest.Options{NoTray: true, NoNotifications: true})
 	bin := d.Install("localpc/app/cmd/localpc", "localpc/app/cmd/localpc-desktop", "localpc/app/cmd/localpc-spawn", "localpc/app/cmd/localpc-hub")
 	k := &killing{t: t, hubData: filepath.Join(d.Home, "hub"), marker: "87" + strconv.Itoa(os.Getpid()), sums: map[string]bool{},
@@ -191,10 +198,13 @@ func (k *killing) round(when, what string) {
 		write.ok(20 * time.Second)
 		k.endCommand()
 	case "localpc-spawn":
-		for _, p := range k.p.d.Processes() {
-			if strings.Contains(p.Command, "localpc-spawn") {
-				_ = syscall.Kill(p.PID, syscall.SIGKILL) // it may have ended already
-			}
+		// Its environment is empty, so it is found by whose child it is.
+		starters := below(k.p.p.PID, "localpc-spawn")
+		if len(starters) == 0 {
+			k.t.Fatalf("%s: none runs", when)
+		}
+		for _, pid := range starters {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
 		cmd.wait(20 * time.Second)
 		write.ok(20 * time.Second)
@@ -224,6 +234,15 @@ func (k *killing) card(when string) {
 		return killed
 	}
 	if k.n%2 == 0 { // after it was shown: that card is gone
+		k.p.d.Until(20*time.Second, func() bool {
+			select {
+			case <-asked.done:
+				k.t.Fatalf("%s: no card, but %q", when, asked.Error)
+			default:
+			}
+			_, ok := k.p.d.Window(cardTitle).FindText("kept.txt")
+			return ok
+		})
 		k.p.card("kept.txt")
 		kill()
 		asked.failed(20*time.Second, "could not be shown")
@@ -300,7 +319,35 @@ func (k *killing) whole(when string) {
 	}
 }
 
-func pairingLine(t *testing.T, out string) string {
+// below are the processes below one whose command line has a word in it.
+func below(root int, word string) []int {
+	children := map[int][]int{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, d := range dirs {
+		b, err := os.ReadFile(d)
+		if err != nil {
+			continue // it has ended
+		}
+		// The name may hold blanks and parentheses: count from its last one.
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(d)))
+		parent, _ := strconv.Atoi(f[1])
+		children[parent] = append(children[parent], pid)
+	}
+	var out []int
+	for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
+		for _, pid := range children[todo[0]] {
+			todo = append(todo, pid)
+			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if strings.Contains(string(b), word) {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out
+}
+
+func pairingLine(t testing.TB, out string) string {
 	t.Helper()
 	for _, w := range strings.Fields(out) {
 		if strings.HasPrefix(w, "http") && strings.Contains(w, "#") {

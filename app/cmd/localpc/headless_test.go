@@ -18,7 +18,7 @@ import (
 
 // startHeadless runs localpc in a terminal (script gives it one) and without a
 // display. The returned writer is that terminal's keyboard.
-func startHeadless(t *testing.T, args ...string) (*program, io.Writer) {
+func startHeadless(t testing.TB, args ...string) (*program, io.Writer) {
 	t.Helper()
 	d := apptest.New(t, apptest.Options{NoTray: true, NoNotifications: true})
 	bin := d.Install("localpc/app/cmd/localpc", "localpc/app/cmd/localpc-spawn", "localpc/app/cmd/localpc-hub")

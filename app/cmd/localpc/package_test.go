@@ -25,7 +25,9 @@ func TestPackageOnACleanDebian(t *testing.T) {
 	}
 	deb := makePackage(t)
 	d := apptest.New(t, apptest.Options{Ordinary: true})
-	clean := newDebian(t, d, "libgl1-mesa-dri") // a computer with a screen can draw
+	// What the package stands on is there before, since it may leave things of
+	// its own; a computer with a screen can draw.
+	clean := newDebian(t, d, append(dependencies(t, deb), "libgl1-mesa-dri")...)
 	before := clean.files()
 	home := filesBelow(t, d.Home)
 	clean.apt("install", deb)
@@ -91,7 +93,7 @@ func TestPackageOnACleanDebian(t *testing.T) {
 }
 
 // makePackage makes the .deb as it is shipped.
-func makePackage(t *testing.T) string {
+func makePackage(t testing.TB) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -107,14 +109,28 @@ func makePackage(t *testing.T) string {
 	return all[0]
 }
 
+// dependencies are the packages that a package wants.
+func dependencies(t *testing.T, deb string) []string {
+	t.Helper()
+	out, err := exec.Command("dpkg-deb", "-f", deb, "Depends").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for dep := range strings.SplitSeq(string(out), ",") {
+		names = append(names, strings.Fields(dep)[0])
+	}
+	return names
+}
+
 // debian is a Debian in a folder, with nothing in it but its base.
 type debian struct {
-	t    *testing.T
+	t    testing.TB
 	root string
 	bin  string // programs here that run those of the same name there
 }
 
-func newDebian(t *testing.T, d *apptest.Desktop, packages ...string) *debian {
+func newDebian(t testing.TB, d *apptest.Desktop, packages ...string) *debian {
 	t.Helper()
 	c := &debian{t: t, root: filepath.Join(d.Dir, "debian"), bin: filepath.Join(d.Dir, "bin")}
 	// The same mirror and release that this system uses.
@@ -136,7 +152,7 @@ func newDebian(t *testing.T, d *apptest.Desktop, packages ...string) *debian {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"localpc", "localpc-hub"} {
-		script := fmt.Sprintf("#!/bin/sh\nPATH=/usr/bin:/bin exec %s --bind '%s' / --dev-bind /dev /dev --bind /proc /proc --bind '%s' '%s' --bind /tmp/.X11-unix /tmp/.X11-unix --chdir '%s' -- /usr/bin/%s \"$@\"\n",
+		script := fmt.Sprintf("#!/bin/sh\nPATH=/usr/bin:/bin exec %s --die-with-parent --bind '%s' / --dev-bind /dev /dev --bind /proc /proc --bind '%s' '%s' --bind /tmp/.X11-unix /tmp/.X11-unix --chdir '%s' -- /usr/bin/%s \"$@\"\n",
 			"/usr/bin/bwrap", c.root, d.Dir, d.Dir, d.Home, name)
 		if err := os.WriteFile(filepath.Join(c.bin, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
@@ -162,9 +178,6 @@ func (c *debian) apt(verb string, packages ...string) {
 		}
 	}
 	line := "mount --rbind /proc proc && mount --rbind /dev dev && exec chroot . apt-get " + verb + " -y -qq --no-install-recommends " + strings.Join(packages, " ")
-	if verb == "purge" {
-		line += " --auto-remove"
-	}
 	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", line)
 	cmd.Dir = c.root
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "LANG=C.UTF-8"}
@@ -186,7 +199,7 @@ func (c *debian) files() []string {
 	})
 }
 
-func filesBelow(t *testing.T, root string) []string {
+func filesBelow(t testing.TB, root string) []string {
 	t.Helper()
 	var out []string
 	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {

@@ -31,7 +31,7 @@ type runningProgram struct {
 	answer    chan error // of the pairing
 }
 
-func newRunningProgram(t *testing.T) *runningProgram {
+func newRunningProgram(t testing.TB) *runningProgram {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c") // short, for the socket
 	if err != nil {

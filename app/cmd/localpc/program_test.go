@@ -23,7 +23,7 @@ const cardTitle = "asks for permission"
 // program is localpc as built, running in a desktop of its own, driven as a
 // person drives it.
 type program struct {
-	t    *testing.T
+	t    testing.TB
 	d    *apptest.Desktop
 	p    *apptest.Process
 	data string
@@ -33,13 +33,13 @@ type program struct {
 }
 
 // start builds and starts it, with its data below the desktop's home.
-func start(t *testing.T, o apptest.Options, args ...string) *program {
+func start(t testing.TB, o apptest.Options, args ...string) *program {
 	t.Helper()
 	return startIn(t, apptest.New(t, o), args...)
 }
 
 // startIn is start in a desktop that the test has made.
-func startIn(t *testing.T, d *apptest.Desktop, args ...string) *program {
+func startIn(t testing.TB, d *apptest.Desktop, args ...string) *program {
 	t.Helper()
 	bin := d.Install("localpc/app/cmd/localpc", "localpc/app/cmd/localpc-desktop", "localpc/app/cmd/localpc-spawn", "localpc/app/cmd/localpc-hub")
 	p := &program{t: t, d: d, bin: bin, data: filepath.Join(d.Home, "data"), addr: freeAddress(t), args: args}
@@ -173,6 +173,9 @@ func (p *program) button(window *apptest.Area, words ...string) {
 	r, err := foot(window)
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	if len(words) == 1 && words[0] == "Deny" {
+		r.Max.X = r.Min.X + 96 // beside it stands "Deny for this session"
 	}
 	p.d.In(r).ClickText(words...)
 }

@@ -155,6 +155,7 @@ func (c *cli) takeAway(ctx context.Context, keep bool) error {
 	}
 	changed, err := setup.Undo(setup.NewBook(c.paths.Data))
 	note("what was changed outside", err)
+	note("settings of the windows", setup.Toolkit())
 	others, err := setup.Data(c.paths, spare)
 	note("data", err)
 

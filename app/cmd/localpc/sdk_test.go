@@ -21,7 +21,7 @@ const sdkDir = "../../../tunnel/hub/e2b/testdata/npm"
 // sdk is a program that uses the E2B SDK, unmodified, in a process of its own:
 // the agent's side.
 type sdk struct {
-	t   *testing.T
+	t   testing.TB
 	in  io.WriteCloser
 	env []string
 	cmd *exec.Cmd
@@ -32,7 +32,7 @@ type sdk struct {
 
 // reply is what became of one call.
 type reply struct {
-	t    *testing.T
+	t    testing.TB
 	what string
 	done chan struct{}
 	mu   sync.Mutex
@@ -45,7 +45,7 @@ type reply struct {
 }
 
 // newSDK starts it with the lines that the Pair window gave.
-func newSDK(t *testing.T, env []string) *sdk {
+func newSDK(t testing.TB, env []string) *sdk {
 	t.Helper()
 	dir, err := filepath.Abs(sdkDir)
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *reply) failed(limit time.Duration, want string) {
 }
 
 // text is a JSON string value.
-func text(t *testing.T, raw string) string {
+func text(t testing.TB, raw string) string {
 	t.Helper()
 	var s string
 	if err := json.Unmarshal([]byte(raw), &s); err != nil {
@@ -185,7 +185,7 @@ type result struct {
 	Stdout, Stderr string
 }
 
-func resultOf(t *testing.T, raw string) result {
+func resultOf(t testing.TB, raw string) result {
 	t.Helper()
 	var r result
 	if err := json.Unmarshal([]byte(raw), &r); err != nil {

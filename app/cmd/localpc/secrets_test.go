@@ -22,7 +22,7 @@ import (
 const filePassphrase = "korrekt pferd batterie"
 
 // headless is localpc where nothing shows windows and nobody types.
-func headless(t *testing.T, o apptest.Options) *program {
+func headless(t testing.TB, o apptest.Options) *program {
 	t.Helper()
 	o.NoTray, o.NoNotifications = true, true
 	d := apptest.New(t, o)
@@ -87,7 +87,7 @@ func (p *program) passphraseFile(name, passphrase string, mode os.FileMode) stri
 	return path
 }
 
-func fileOf(t *testing.T, path string) []byte {
+func fileOf(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

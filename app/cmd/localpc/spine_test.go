@@ -167,7 +167,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 }
 
 // settingOf reads one line of the settings file.
-func settingOf(t *testing.T, p *program, key string) string {
+func settingOf(t testing.TB, p *program, key string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(p.data, "settings.toml"))
 	if err != nil {
@@ -183,7 +183,7 @@ func settingOf(t *testing.T, p *program, key string) string {
 }
 
 // noFileHolds looks for a secret in every file below a folder.
-func noFileHolds(t *testing.T, dir, secret string) {
+func noFileHolds(t testing.TB, dir, secret string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || strings.Contains(path, "keyrings") {
