@@ -304,7 +304,12 @@ func (c *call) function(fs []function) outcome {
 // opaque is a program whose doing is its own.
 func (c *call) opaque(scripts []string) {
 	c.act(Act{Op: Run, Program: c.name, Scripts: scripts, Dir: c.dir()})
-	if what := handedCommand(c.args[1:]); what != "" && c.prog == nil {
+	c.outputs()
+	c.tidies()
+	if c.prog != nil {
+		return
+	}
+	if what := c.handed(); what != "" {
 		c.unknown(path.Base(c.name) + " is not on the list of programs, and it is given another command: " + what)
 	}
 }

@@ -197,9 +197,34 @@ func (c *call) gitArgv(op Op, sub string, args []word) {
 	}
 }
 
-// in is a path below .git of the folder it works in.
+// inGit notes what happens to a name in git's store: that of the folder it works
+// in, or of one above. Many names may stand in one file there.
 func (c *call) inGit(op Op, name string) {
-	c.on(op, lit(path.Join(".git", name)))
+	store := ""
+	for _, d := range c.st.cwd {
+		for d != "/" && d != "." && store == "" {
+			if _, ok := c.w.readFile(path.Join(d, ".git")); ok {
+				c.unknown("git's store is in another folder")
+				return
+			}
+			if _, ok := c.w.readFile(path.Join(d, ".git/HEAD")); ok {
+				store = path.Join(d, ".git")
+			}
+			if d == c.w.cmd.Folder {
+				break
+			}
+			d = path.Dir(d)
+		}
+	}
+	if store == "" {
+		c.on(op, lit(path.Join(".git", name)))
+		return
+	}
+	c.on(op, lit(path.Join(store, name)))
+	packed, ok := c.w.readFile(path.Join(store, "packed-refs"))
+	if op != Create && (strings.Contains(packed, " "+name+"\n") || !ok && c.there(path.Join(store, "packed-refs"))) {
+		c.on(Edit, lit(path.Join(store, "packed-refs")))
+	}
 }
 
 func (c *call) gitSub(sub string, args []word) {
@@ -214,7 +239,7 @@ func (c *call) gitSub(sub string, args []word) {
 	options, rest := c.gitOperands(args)
 	opt := func(names ...string) bool { return anyOption(options, names...) }
 	switch sub {
-	case "add", "stage", "merge", "cherry-pick", "revert", "update-index", "bisect", "notes", "gc", "maintenance", "repack", "pack-refs", "fsck", "rerere", "commit-tree", "write-tree", "read-tree", "symbolic-ref", "sparse-checkout":
+	case "add", "stage", "merge", "cherry-pick", "revert", "update-index", "bisect", "notes", "gc", "maintenance", "repack", "pack-refs", "fsck", "rerere", "commit-tree", "write-tree", "read-tree", "symbolic-ref":
 		if sub == "bisect" && first == "run" {
 			d := *c
 			d.acts, d.emitted = nil, false
@@ -224,6 +249,12 @@ func (c *call) gitSub(sub string, args []word) {
 			c.unknown("it throws away earlier versions for good")
 		}
 		c.gitRun()
+	case "sparse-checkout":
+		if first == "list" {
+			c.act(Act{Op: Read})
+			return
+		}
+		c.act(Act{Op: Settings, What: "which files of git are in the folder"})
 	case "commit":
 		c.gitRun()
 	case "rebase":
@@ -337,7 +368,12 @@ func (c *call) gitSub(sub string, args []word) {
 			if opt("-s", "-u", "-v") {
 				c.gitRun()
 			}
-			c.gitRef(Create, "refs/tags/", rest[0])
+			if op := Create; len(rest) > 0 {
+				if opt("-f", "--force") {
+					op = Edit
+				}
+				c.gitRef(op, "refs/tags/", rest[0])
+			}
 		}
 	case "remote":
 		switch first {

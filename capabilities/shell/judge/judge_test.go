@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"os"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ var files = map[string]string{
 	"/home/user/rule.sed":         "w out.txt\n",
 	"/home/user/sum.awk":          "{ s += $1 } END { print s }\n",
 	"/home/user/evil/.git/config": "[core]\n\tfsmonitor = ./x.sh\n",
+	"/home/user/repo/.git/HEAD":   "ref: refs/heads/main\n", "/home/user/repo/.git/packed-refs": "# pack-refs with: peeled\n0123 refs/heads/old\n0123 refs/stash\n",
 	"/home/user/repo/.git/config": "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.org/x.git\n",
 }
 
@@ -33,6 +35,9 @@ func command(text string) Command {
 		List: func(d string) ([]string, bool) {
 			if d == "/home/user/odd" {
 				return []string{"-rf.txt", "a.txt"}, true
+			}
+			if path.Ext(d) != "" { // a file
+				return nil, false
 			}
 			return []string{"a.txt", "b.txt", "notes.txt", "x.tmp"}, true
 		},

@@ -12,7 +12,7 @@ func archives() map[string]*program {
 		"tar":    {is: free | alone, says: "Shows what is in %", do: tar},
 		"unzip":  {is: free | alone, says: "Shows what is in %", do: unzip},
 		"zip":    {short: "0123456789rqvjyufFXDoAJ@gclnTmdx:i:t:b:P:s:e", long: "recurse-paths quiet verbose junk-paths symlinks update freshen move delete exclude= include=", is: exact, do: zip},
-		"gzip":   {short: "cdfhklLnNqrtvVT:o:123456789zeC", long: "stdout to-stdout decompress uncompress force keep list quiet recursive test verbose fast best threads= compress suffix=", is: alone, says: "Shows what is in %", do: gzip},
+		"gzip":   {short: "cdfhjklLnNqrtvVT:o:123456789zeC", long: "stdout to-stdout decompress uncompress force keep list quiet recursive test verbose fast best threads= compress suffix=", is: alone, says: "Shows what is in %", do: gzip},
 		"gunzip": {short: "cfhklLnNqrtvT:", long: "stdout to-stdout force keep list quiet recursive test verbose", is: alone, says: "Shows what is in %", do: gzip},
 		"7z":     {is: free | alone, says: "Shows what is in %", do: sevenZip},
 		"cpio":   {is: free, do: func(c *call, o *opts) { c.unknown("what is in the archive is only known when it runs") }},
@@ -163,6 +163,12 @@ func unzip(c *call, _ *opts) {
 }
 
 func zip(c *call, o *opts) {
+	for _, a := range c.args[1:] {
+		// It reads some letters in twos: -TT runs a program, -lf writes a file.
+		if a.sureness == sure && len(a.text) > 2 && a.text[0] == '-' && a.text[1] != '-' && strings.Trim(a.text[1:], "0123456789rqvjyXDoAm@") != "" {
+			c.unknown("the option " + a.text + " of zip is not one that is known here")
+		}
+	}
 	if len(o.rest) == 0 || o.rest[0].many {
 		c.unknown("which archive is written is only known when it runs")
 		return
@@ -200,7 +206,7 @@ func gzip(c *call, o *opts) {
 		return
 	}
 	unpack := strings.HasPrefix(c.name, "un") || c.name == "gunzip" || c.name == "bunzip2" || o.has("d", "decompress", "uncompress")
-	ending := map[string]string{"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "lzma": ".lzma", "lz4": ".lz4"}[c.name]
+	ending := map[string]string{"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "lzma": ".lzma", "lz4": ".lz4", "pigz": ".gz", "pbzip2": ".bz2", "lbzip2": ".bz2", "pixz": ".xz", "compress": ".Z", "brotli": ".br", "zopfli": ".gz"}[c.name]
 	var to []word
 	for _, f := range o.rest {
 		if f.sureness != sure && f.sureness != pattern {
@@ -216,7 +222,7 @@ func gzip(c *call, o *opts) {
 	}
 	c.reads(o.rest...)
 	c.on(Write, to...)
-	if !o.has("k", "keep") && c.name != "zstd" && c.name != "lz4" {
+	if !o.has("k", "keep") && c.name != "zstd" && c.name != "lz4" && c.name != "zopfli" && (c.name != "brotli" || o.has("j")) {
 		c.on(Delete, o.rest...)
 	}
 }

@@ -21,6 +21,8 @@ func (c *call) runs(scripts ...word) {
 		}
 	}
 	c.act(a)
+	c.outputs()
+	c.inPlace()
 }
 
 // languages run a program of the folder, or one that stands in the line.
@@ -122,6 +124,8 @@ func (c *call) decided() {
 		}
 	}
 	c.act(a)
+	c.outputs()
+	c.tidies()
 }
 
 // installer is a runner of which some subcommands bring in packages.
@@ -145,6 +149,9 @@ func installer(host string, installs, settings, connects string) func(*call, *op
 				c.act(Act{Op: Connect, Host: host})
 			}
 			c.decided()
+			if sub == "x" || sub == "dlx" {
+				c.handsOn(sub)
+			}
 		case slices.Contains(strings.Fields(settings), sub):
 			c.act(Act{Op: Settings, What: c.name})
 		case slices.Contains(strings.Fields(connects), sub):
@@ -152,8 +159,51 @@ func installer(host string, installs, settings, connects string) func(*call, *op
 			c.decided()
 		case len(c.args) == 2 && (c.args[1].is("--version") || c.args[1].is("-v") || c.args[1].is("--help")):
 			c.act(Act{Op: Read})
+		case slices.Contains([]string{"run", "exec", "x", "dlx"}, sub):
+			c.decided()
+			c.handsOn(sub)
 		default:
 			c.decided()
+			c.project(sub, ws)
+		}
+	}
+}
+
+// handsOn judges the command behind the subcommand that starts it. What npm run
+// starts stands in package.json.
+func (c *call) handsOn(sub string) {
+	if sub == "run" && !slices.Contains([]string{"uv", "poetry", "pdm", "conda", "mamba", "pipenv", "hatch", "rye"}, c.name) {
+		return
+	}
+	for i, a := range c.args[1:] {
+		if a.is("-c") || a.is("--call") {
+			if i+2 < len(c.args) {
+				c.joinedPart(c.args[i+2])
+			}
+			return
+		}
+	}
+	if i := slices.IndexFunc(c.args, func(w word) bool { return w.is(sub) }); i >= 0 {
+		c.hands(c.args[i+1:])
+	}
+}
+
+// project notes what subcommands do to the files that say what a project is.
+func (c *call) project(sub string, ws []word) {
+	switch {
+	case c.name == "npm" && (sub == "version" && len(ws) > 1 || sub == "pkg" && len(ws) > 1 && !ws[1].is("get")):
+		c.on(Edit, lit("package.json"))
+	case c.name == "cargo" && sub == "clean":
+		dir := lit("target")
+		for i, a := range c.args[1:] {
+			if a.is("--target-dir") && i+2 < len(c.args) {
+				dir = c.args[i+2]
+			} else if v, ok := strings.CutPrefix(a.text, "--target-dir="); ok {
+				dir = lit(v)
+			}
+		}
+		if ps, ok := c.names(opWhat(Delete), dir); ok {
+			c.act(Act{Op: Delete, Paths: ps, Recursive: true})
 		}
 	}
 }
@@ -198,6 +248,7 @@ func runners() map[string]*program {
 	m["npx"] = &program{is: free, says: "Runs a program of the project, or one it downloads first", do: func(c *call, o *opts) {
 		c.act(Act{Op: Connect, Host: "registry.npmjs.org"})
 		c.decided()
+		c.handsOn(c.args[0].text)
 	}}
 	m["go"] = &program{is: free, says: "Builds or checks the project", do: func(c *call, o *opts) {
 		ws := operands(c.args[1:])
@@ -223,11 +274,18 @@ func runners() map[string]*program {
 			c.unknown("make is given a text to run")
 		}
 		for _, w := range q.rest {
-			if n, _, eq := strings.Cut(w.text, "="); eq && (mattersToPrograms(n) || n == "SHELL") {
+			n, v, eq := strings.Cut(w.text, "=")
+			if eq && (mattersToPrograms(n) || n == "SHELL") {
 				c.act(Act{Op: Env, What: n})
+			}
+			if eq && strings.ContainsAny(v, "$`") {
+				c.unknown("make is given a text to run")
 			}
 		}
 		if f := q.each("f", "file", "makefile"); len(f) > 0 {
+			if slices.ContainsFunc(f, func(w word) bool { return w.is("-") || strings.HasPrefix(w.text, "/dev/") }) {
+				c.unknown("make is given a text to run")
+			}
 			c.runs(f...)
 			return
 		}
@@ -323,18 +381,18 @@ func system() map[string]*program {
 func media() map[string]*program {
 	m := map[string]*program{}
 	for name, says := range map[string]string{
-		"ffmpeg": "Converts sound and video", "ffprobe": "Shows what is in a sound or video file", "sox": "Converts sound", "convert": "Converts pictures", "magick": "Converts pictures",
-		"mogrify": "Changes pictures", "identify": "Shows facts about pictures", "exiftool": "Reads or changes what is stored about pictures", "gs": "Converts documents", "pdftotext": "Takes the text out of a document",
+		"ffprobe":  "Shows what is in a sound or video file",
+		"identify": "Shows facts about pictures", "gs": "Converts documents",
 		"pandoc": "Converts documents", "libreoffice": "Opens or converts documents", "soffice": "Opens or converts documents", "pdflatex": "Makes a document", "xelatex": "Makes a document", "latexmk": "Makes a document",
-		"tesseract": "Reads the text in pictures", "sqlite3": "Works with a database", "psql": "Works with a database", "mysql": "Works with a database", "redis-cli": "Works with a database", "mongosh": "Works with a database",
+		"psql": "Works with a database", "mysql": "Works with a database", "redis-cli": "Works with a database", "mongosh": "Works with a database",
 		"gcc": "Builds a program", "g++": "Builds a program", "clang": "Builds a program", "cc": "Builds a program", "ld": "Builds a program", "rustc": "Builds a program", "javac": "Builds a program", "gofmt": "Tidies up program text",
 		"black": "Tidies up program text", "ruff": "Checks program text", "prettier": "Tidies up program text", "mypy": "Checks program text", "flake8": "Checks program text", "shellcheck": "Checks program text", "clang-format": "Tidies up program text",
-		"less": "Shows a file page by page", "more": "Shows a file page by page", "man": "Shows the manual", "info": "Shows the manual", "top": "Shows the running programs", "htop": "Shows the running programs",
+		"info": "Shows the manual", "top": "Shows the running programs", "htop": "Shows the running programs",
 		"xdg-open": "Opens a file or page with its program", "open": "Opens a file or page with its program", "code": "Opens an editor", "firefox": "Opens a browser", "chromium": "Opens a browser", "google-chrome": "Opens a browser",
-		"gpg": "Signs, seals or opens files", "openssl": "Works with keys and certificates", "ssh-keygen": "Makes or changes keys", "ssh-add": "Unlocks keys", "lspci": "Lists the parts of the computer", "lsusb": "Lists what is plugged in",
+		"gpg": "Signs, seals or opens files", "openssl": "Works with keys and certificates", "ssh-add": "Unlocks keys", "lspci": "Lists the parts of the computer", "lsusb": "Lists what is plugged in",
 		"dmesg": "Shows messages of the system", "journalctl": "Shows messages of the system", "lsof": "Shows which files are open", "ss": "Shows the connections", "netstat": "Shows the connections", "nvidia-smi": "Shows how busy the graphics card is",
-		"ollama": "Runs a language model", "terraform": "Changes rented computers", "kubectl": "Works with a cluster of computers", "ansible": "Sets up computers", "yq": "Reads or changes YAML", "xmllint": "Checks XML", "xdotool": "Moves the mouse and types",
-		"gdb": "Looks into a running program", "objdump": "Shows what is in a program", "nm": "Shows what is in a program", "ldd": "Shows what a program needs", "rclone": "Copies files to or from other computers", "wl-copy": "Changes the clipboard", "xclip": "Uses the clipboard", "notify-send": "Shows a message",
+		"ollama": "Runs a language model", "terraform": "Changes rented computers", "kubectl": "Works with a cluster of computers", "ansible": "Sets up computers", "xmllint": "Checks XML", "xdotool": "Moves the mouse and types",
+		"objdump": "Shows what is in a program", "nm": "Shows what is in a program", "ldd": "Shows what a program needs", "rclone": "Copies files to or from other computers", "wl-copy": "Changes the clipboard", "xclip": "Uses the clipboard", "notify-send": "Shows a message",
 	} {
 		m[name] = &program{says: says, is: free, do: func(c *call, o *opts) { c.opaque(nil) }}
 	}

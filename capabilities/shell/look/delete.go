@@ -89,7 +89,7 @@ type finder struct {
 }
 
 func (l *looker) findDelete(a judge.Act, p judge.Part) {
-	l.tally(deletes, func(y *tally) { y.may = y.may || loose(a.Find) })
+	l.tally(deletes, func(y *tally) { y.upto = y.upto || loose(a.Find) })
 	started := slices.ContainsFunc(p.Via, func(v string) bool { return v == "find" || v == "xargs" || v == "fd" })
 	f := &finder{l: l, f: a.Find, whole: a.Recursive, dirs: !started || removesFolders(p)}
 	// Neither find nor rm removes ".".
@@ -144,7 +144,7 @@ func (f *finder) delete(s spot, seen string, depth int, keep bool) bool {
 
 // found lists what a find command chooses.
 func (l *looker) found(f *judge.Find, t target, v verb) (out []target) {
-	l.tally(v, func(y *tally) { y.may = y.may || loose(f) })
+	l.tally(v, func(y *tally) { y.upto = y.upto || loose(f) })
 	var down func(s spot, seen string, depth int) bool
 	down = func(s spot, seen string, depth int) bool {
 		if fits(f, s, seen, depth) {

@@ -81,7 +81,8 @@ type tally struct {
 	files, dirs int // links and whatever is no folder count as files
 	bytes       int64
 	foreign     bool // not all of it is the session's own
-	may         bool // fewer may be chosen than were counted
+	may         bool // fewer may be meant than were counted, or others
+	upto        bool // fewer may be chosen than were counted
 	more        bool // not counted to the end
 	ops         []spot
 	nops        int      // of the names that the command gives, or finds

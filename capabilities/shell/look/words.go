@@ -128,7 +128,7 @@ func (y *tally) what(v verb, bytes bool) string {
 		s = "nothing new"
 	case n == 0:
 		s = "nothing that is there now"
-	case y.nops == len(y.ops) && y.nops == n && !y.more && !y.may:
+	case y.nops == len(y.ops) && y.nops == n && !y.more && !y.may && !y.upto:
 		// Few enough to be named.
 		var names []string
 		for _, o := range y.ops {
@@ -190,11 +190,11 @@ func (y *tally) counted(dirs int) string {
 		s = count(y.files, "file", "files")
 	}
 	switch {
-	case y.more && y.may:
+	case y.more && (y.may || y.upto):
 		return "perhaps more than " + s
 	case y.more:
 		return "more than " + s
-	case y.may:
+	case y.may || y.upto:
 		return "up to " + s
 	}
 	return s
@@ -230,7 +230,7 @@ func (t *tallies) step(sentence string, cut bool) string {
 			}
 			return ", " + consent.Bytes(y.bytes)
 		}
-		switch one := n == 1 && y.files == 1 && !y.more && !y.may; {
+		switch one := n == 1 && y.files == 1 && !y.more && !y.may && !y.upto; {
 		case len(y.outs) > 0:
 			notes = append(notes, "outside the folder")
 		case n == 0 && y.more:
