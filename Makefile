@@ -36,7 +36,9 @@ build:
 # computer has for itself.
 test: test-packages npm lint others
 	$(GO) test $(FLAGS) -race -timeout 20m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
+	@rm -f build/cards.txt
 	$(GO) test $(FLAGS) -race -timeout 20m ./app/cmd/localpc
+	@cat build/cards.txt
 
 lint: run-packages
 	@out=$$(gofmt -l app assets capabilities consent tunnel); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
