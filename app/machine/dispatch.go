@@ -61,6 +61,7 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel
 		// Step 4: the gate asks the policy, and the person where that says so.
 		// Its decision is recorded before this returns.
 		m.journal.asking(req)
+		m.flights.asks(t.id, req)
 		grant, err := m.gate.Authorize(t.ctx, req)
 		if err != nil {
 			return "", nil, m.declined(req, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -84,20 +85,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 	case snapshot.CheckSecrets:
 		return m.checkSecrets(ctx)
 	case snapshot.Revoke:
-		n, err := m.o.Store.Revoke(ctx, in.Text)
-		if err != nil {
-			m.log.Error("A grant could not be revoked", "err", err)
-			return snapshot.Reply{}, sentence("The permission could not be revoked; the log says why.")
-		}
-		if n == 0 && in.Text != "" {
-			return snapshot.Reply{}, sentence("There is no such permission; localpc grants lists them.")
-		}
-		m.changed()
-		m.chats.browser.reset() // what was begun with the permission ends with it
-		if err := m.o.Record.Happened(ctx, "revoked", in.Text); err != nil {
-			m.log.Error("A revocation could not be recorded", "err", err)
-		}
-		return say(fmt.Sprintf("%d revoked.", n)), nil
+		return m.revoke(ctx, in.Text)
 	case snapshot.ShowCard:
 		if h.RaiseCard != nil {
 			h.RaiseCard()
@@ -135,6 +123,33 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 }
 
 func say(s string) snapshot.Reply { return snapshot.Reply{Text: s} }
+
+// revoke takes a permission away, all of them for "".
+func (m *Machine) revoke(ctx context.Context, id string) (snapshot.Reply, error) {
+	failed := func(err error) (snapshot.Reply, error) {
+		m.log.Error("A grant could not be revoked", "err", err)
+		return snapshot.Reply{}, sentence("The permission could not be revoked; the log says why.")
+	}
+	gone, err := m.o.Store.Remembered(ctx, "", "")
+	if err != nil {
+		return failed(err)
+	}
+	gone = slices.DeleteFunc(gone, func(g consent.Stored) bool { return id != "" && g.ID != id })
+	n, err := m.o.Store.Revoke(ctx, id)
+	if err != nil {
+		return failed(err)
+	}
+	if n == 0 && id != "" {
+		return snapshot.Reply{}, sentence("There is no such permission; localpc grants lists them.")
+	}
+	m.changed()
+	m.cut(ctx, gone) // what was begun with the permission ends with it
+	m.chats.browser.reset()
+	if err := m.o.Record.Happened(ctx, "revoked", id); err != nil {
+		m.log.Error("A revocation could not be recorded", "err", err)
+	}
+	return say(fmt.Sprintf("%d revoked.", n)), nil
+}
 
 // showWindow shows a window; for "" the card that waits, else the window that
 // the person saw last.

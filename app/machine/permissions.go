@@ -205,8 +205,8 @@ func (m *Machine) shownCapabilities() []snapshot.Capability {
 	return out
 }
 
-// setCapability says how far a capability may go from now on. What goes on
-// already goes on.
+// setCapability says how far a capability may go from now on. Commands that run
+// go on; connections do not.
 func (m *Machine) setCapability(ctx context.Context, name, extent string) (snapshot.Reply, error) {
 	i := slices.IndexFunc(extents, func(c snapshot.Capability) bool { return c.Name == name })
 	if i < 0 {
@@ -222,6 +222,9 @@ func (m *Machine) setCapability(ctx context.Context, name, extent string) (snaps
 	}
 	if err := m.save(func(s *settings.Settings) { *extentOf(&s.Capabilities, name) = extent }); err != nil {
 		return snapshot.Reply{}, err
+	}
+	if name == consent.CapabilityNetwork && extent == policy.Off {
+		m.cutAll(stoppedBy("Connections were switched off in Settings on this computer."))
 	}
 	return say(extents[i].Label + ": " + strings.ToLower(extents[i].Extents[j].Label) + "."), nil
 }

@@ -136,6 +136,7 @@ type flight struct {
 	entry   string // in the log; guarded by flights.mu
 	// connection: of a command, which is counted itself.
 	connection bool
+	asked      *consent.Request // of a connection; guarded by flights.mu
 	cancel     context.CancelCauseFunc
 	done       chan struct{}
 }
