@@ -185,6 +185,8 @@ func (c *call) cd() outcome {
 	for i, a := range c.args[1:] {
 		switch {
 		case a.sureness == sure && (a.text == "-L" || a.text == "-P" || a.text == "-e" || a.text == "-n" || a.text == "--") && i == len(dirs):
+		case newTemp(a):
+			dirs = append(dirs, lit(a.text))
 		case a.sureness != sure || a.many:
 			ok = false
 		default:
@@ -292,6 +294,20 @@ func (c *call) eval() outcome {
 	return c.walkText(src, c.fr.posix, c.st)
 }
 
+// activates knows the script that a virtual environment of Python comes with,
+// and the name of one that is not there yet.
+func (c *call) activates(name string) bool {
+	if !strings.HasSuffix(name, "/bin/activate") {
+		return false
+	}
+	src, ok := c.w.readFile(name)
+	if !ok && c.w.cmd.List != nil {
+		names, _ := c.w.cmd.List(path.Dir(name))
+		return !slices.Contains(names, "activate")
+	}
+	return ok && strings.Contains(src, "deactivate () {") && strings.Contains(src, "VIRTUAL_ENV=")
+}
+
 func (c *call) source() outcome {
 	args := c.args[1:]
 	if len(args) > 0 && args[0].is("--") {
@@ -303,6 +319,11 @@ func (c *call) source() outcome {
 		return both(c.st)
 	}
 	ps, why := c.w.paths(c.st, args[0])
+	if why == "" && args[0].sureness == sure && len(ps) == 1 && c.activates(ps[0].Name) {
+		c.act(Act{Op: Run, Program: "activate", Scripts: []string{ps[0].Name}})
+		c.emit()
+		return both(c.st)
+	}
 	if why == "" && args[0].sureness == sure && len(ps) == 1 && !strings.HasPrefix(args[0].text, "-") {
 		if src, ok := c.w.readFile(ps[0].Name); ok {
 			c.via = append(slices.Clone(c.via), ps[0].Name)

@@ -17,6 +17,7 @@ var files = map[string]string{
 	"/home/user/show.sh":          "#!/bin/bash\ncat notes.txt\n",
 	"/home/user/args.sh":          "#!/bin/bash\nrm -- \"$1\"\n",
 	"/home/user/lib.sh":           "greet() { echo hello; }\nwipe() { rm -rf \"$1\"; }\n",
+	"/home/user/odd/bin/activate": "rm x\n",
 	"/home/user/tool.py":          "print(1)\n",
 	"/home/user/package.json":     "{}\n",
 	"/home/user/Makefile":         "all:\n\trm x\n",

@@ -300,6 +300,9 @@ func (e *env) assigns(as []*syntax.Assign) {
 			e.assign(name, e.array(name, a))
 			continue
 		}
+		if name == "PATH" && e.appends(a.Value) {
+			continue
+		}
 		v := value{word: e.assigned(a.Value)}
 		if a.Append {
 			old := e.w.lookup(e.st, name)
@@ -316,6 +319,32 @@ func (e *env) assigns(as []*syntax.Assign) {
 		}
 		e.assign(name, v)
 	}
+}
+
+// appends tells whether a value of PATH only has more folders at its end, and
+// none in which a command may make files: what was found before stays found.
+func (e *env) appends(x *syntax.Word) bool {
+	if x == nil {
+		return false
+	}
+	parts := x.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {
+		parts = q.Parts
+	}
+	if len(parts) != 2 {
+		return false
+	}
+	p, ok := parts[0].(*syntax.ParamExp)
+	l, lit := parts[1].(*syntax.Lit)
+	if !ok || !lit || p.Param == nil || p.Param.Value != "PATH" || len(e.fr.text(p)) > len("${PATH}") || !strings.HasPrefix(l.Value, ":/") {
+		return false
+	}
+	for d := range strings.SplitSeq(l.Value[1:], ":") {
+		if !slices.ContainsFunc([]string{"/usr/", "/opt/", "/snap/", "/bin", "/sbin"}, func(s string) bool { return strings.HasPrefix(path.Clean(d), s) }) || strings.ContainsAny(d, `\*?[`) {
+			return false
+		}
+	}
+	return true
 }
 
 // assigned is a value; there ~ counts after a colon too.

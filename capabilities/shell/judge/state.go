@@ -223,10 +223,26 @@ func (st *state) at(name string) ([]string, bool) {
 	return out, true
 }
 
+// ownAffair are variables for programs whose doing is their own anyway, or that
+// decide only what is printed.
+var ownAffair = map[string]bool{}
+
+func init() {
+	for n := range strings.FieldsSeq(`PYTHONPATH PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONHASHSEED PYTHONWARNINGS PYTHONFAULTHANDLER
+		RUST_BACKTRACE RUST_LOG RUSTFLAGS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM GOMAXPROCS GOGC GOMEMLIMIT GODEBUG GOTRACEBACK GO111MODULE
+		PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_CACHE_DIR PIP_NO_INPUT DOCKER_BUILDKIT MAKELEVEL NPM_CONFIG_LOGLEVEL npm_config_loglevel NODE_NO_WARNINGS
+		GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE`) {
+		ownAffair[n] = true
+	}
+}
+
 // mattersToPrograms tells whether a variable changes what programs do: which
 // ones run, what they load, where they look for settings. Asked for too often
 // is better than not at all.
 func mattersToPrograms(name string) bool {
+	if ownAffair[name] {
+		return false
+	}
 	switch name {
 	case "HOME", "PATH", "IFS", "ENV", "CDPATH", "TMPDIR", "TEMP", "TMP", "VISUAL", "BROWSER", "SHELLOPTS", "PS4", "PS0", "PS1", "PS2",
 		"PROMPT_COMMAND", "CC", "CXX", "LD", "AR", "MAKE", "CARGO", "RUSTC", "TERMINFO", "TERMCAP", "HISTFILE", "FCEDIT", "TZDIR",

@@ -192,6 +192,9 @@ func (c *call) transfer(op Op, o *opts, rest []word, keeps, recursive bool) {
 			return
 		}
 	}
+	if newTemp(target) {
+		target = lit(target.text)
+	}
 	several := len(rest) > 1 || rest[0].sureness == pattern
 	if target.sureness == pattern && !several && rest[0].sureness == sure && !hasTarget {
 		c.unknown(opWhat(op) + ": the last of the names stands in a pattern")

@@ -27,6 +27,12 @@ func lit(s string) word { return word{text: s} }
 
 func unknown(why string) word { return word{sureness: unsure, why: why} }
 
+// newTemp tells whether a word is in what mktemp -d has just made: the name is
+// not known, but nothing has it.
+func newTemp(w word) bool {
+	return w.sureness == pattern && (w.text == "/tmp/tmp.*" || strings.HasPrefix(w.text, "/tmp/tmp.*/") && !hasMeta(w.text[len("/tmp/tmp.*"):]))
+}
+
 func (w word) is(s string) bool { return w.sureness == sure && w.text == s }
 
 func (w word) sure() bool { return w.sureness == sure }
