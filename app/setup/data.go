@@ -93,6 +93,20 @@ func Ours(p settings.Paths) error {
 	return fmt.Errorf("%s: %w", p.Data, ErrNotOurs)
 }
 
+// Fit tells whether this program may keep its data in a directory: some folders
+// there it empties at each start, and they must not be somebody else's.
+func Fit(p settings.Paths) error {
+	if Ours(p) == nil {
+		return nil
+	}
+	for _, dir := range []string{p.Sessions(), p.Spool()} {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+			return fmt.Errorf("%s has things of another program in it; name another directory with --data", dir)
+		}
+	}
+	return nil
+}
+
 // beginning is what an ordinary file begins with, or nothing.
 func beginning(root *os.Root, name string) []byte {
 	fi, err := root.Lstat(name)

@@ -142,6 +142,24 @@ func TestDataOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// At each start some folders are emptied: not those of another program.
+func TestDataIsNobodyElses(t *testing.T) {
+	p := settings.Paths{Data: filepath.Join(t.TempDir(), "data")}
+	must(t, Fit(p)) // not there yet
+	put(t, filepath.Join(p.Data, "policy.toml"), "x", 0o600)
+	must(t, os.Mkdir(p.Sessions(), 0o700))
+	must(t, Fit(p))
+	must(t, Fit(dataDir(t)))
+	for _, dir := range []string{p.Sessions(), p.Spool()} {
+		put(t, filepath.Join(dir, "mine"), "mine", 0o600)
+		put(t, filepath.Join(p.Data, "settings.toml"), "port = 80\n", 0o600)
+		if err := Fit(p); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", dir, err)
+		}
+		must(t, os.RemoveAll(dir))
+	}
+}
+
 // What was cut off at any point is known as ours all the same, and so is what
 // was made and never used.
 func TestDataCutOff(t *testing.T) {

@@ -313,6 +313,10 @@ func TestWhatMayBeRemembered(t *testing.T) {
 		if d.Risk != c.risk || !slices.Equal(d.Scopes, c.scopes) || (d.Wide != nil) != c.wide || len(d.Steps) == 0 {
 			t.Errorf("%s: risk %d, scopes %v, wide %v, steps %q, effects %+v", text, d.Risk, d.Scopes, d.Wide, d.Steps, d.Effects)
 		}
+		// Its words leave out nothing of what it holds for.
+		if w := d.Wide; w != nil && (!strings.Contains(w.Words, "install") && slices.Contains(w.Effects, consent.EffectInstall) || !strings.Contains(w.Words, "connection") && slices.Contains(w.Effects, consent.EffectConnect)) {
+			t.Errorf("%s: %q for %v", text, w.Words, w.Effects)
+		}
 		if got := verdict(ses, d); got != "" {
 			t.Errorf("%s in \"Ask me each time\" is %q", text, got)
 		}

@@ -24,6 +24,14 @@ func (c *cli) autostart() (setup.Autostart, error) {
 	return a, nil
 }
 
+// makeData makes the data directory, where it is nobody else's.
+func (c *cli) makeData() error {
+	if err := setup.Fit(c.paths); err != nil {
+		return err
+	}
+	return c.paths.Make()
+}
+
 // autostartCommand says whether this program starts at log-in, or changes that.
 func autostartCommand(c *cli, args []string) error {
 	if len(args) == 0 {
@@ -49,7 +57,7 @@ func autostartCommand(c *cli, args []string) error {
 		return nil
 	}
 	on := args[0] == "on"
-	if err := c.paths.Make(); err != nil {
+	if err := c.makeData(); err != nil {
 		return err
 	}
 	release, err := control.Lock(c.paths.Lock())

@@ -105,7 +105,7 @@ func run(c *cli, args []string) error {
 	if err := c.run.check(); err != nil {
 		return err
 	}
-	if err := c.paths.Make(); err != nil {
+	if err := c.makeData(); err != nil {
 		return err
 	}
 	release, err := control.Lock(c.paths.Lock())

@@ -34,7 +34,7 @@ func secrets(c *cli, args []string) error {
 	if len(args) > 1 || to != "" && to != settings.SecretsKeychain && to != settings.SecretsFile {
 		return usageError("secrets takes nothing, or keychain, or file")
 	}
-	if err := c.paths.Make(); err != nil {
+	if err := c.makeData(); err != nil {
 		return err
 	}
 	if to != "" {
