@@ -153,6 +153,7 @@ func runLines() {
 		if err := in.Decode(&line); err != nil {
 			return
 		}
+		line, makes := strings.CutPrefix(line, makesNew)
 		cmd := exec.Command("bash", "--noprofile", "--norc", "-c", line)
 		if sh, ok := strings.CutPrefix(line, "#!sh "); ok {
 			cmd = exec.Command("sh", "-c", sh)
@@ -167,17 +168,12 @@ func runLines() {
 		}
 		did := ""
 		after := picture("/home/user", "/tmp")
-		if !maps.Equal(before, after) {
-			for p := range after {
-				if after[p] != before[p] {
-					did += "changed " + p + "; "
-				}
-			}
-			for p := range before {
-				if after[p] == "" {
-					did += "gone " + p + "; "
-				}
-			}
+		if makes {
+			did = changedOrGone(before, after)
+			clearNew(before, after)
+			before = picture("/home/user", "/tmp")
+		} else {
+			did = compare(before, after)
 			before = after
 		}
 		if n := connected.Swap(0); n > 0 {
@@ -185,6 +181,61 @@ func runLines() {
 		}
 		if err := out.Encode(did); err != nil {
 			return
+		}
+	}
+}
+
+// compare says what is not as it was.
+func compare(before, after map[string]string) (did string) {
+	for p := range after {
+		if after[p] != before[p] {
+			did += "changed " + p + "; "
+		}
+	}
+	for p := range before {
+		if after[p] == "" {
+			did += "gone " + p + "; "
+		}
+	}
+	return did
+}
+
+// makesNew before a line means that it may make what is not there, and give
+// what is there another time, and nothing else.
+const makesNew = "#!new "
+
+// changedOrGone says what of before is gone or has other contents, and whether
+// a script of the folder ran.
+func changedOrGone(before, after map[string]string) (did string) {
+	what := func(state string) string { // without the time
+		f := strings.Fields(state)
+		if len(f) < 3 || strings.HasPrefix(f[0], "d") {
+			return f[0]
+		}
+		return strings.Join([]string{f[0], f[1], f[len(f)-1]}, " ")
+	}
+	for p, was := range before {
+		switch now, there := after[p]; {
+		case !there:
+			did += "gone " + p + "; "
+		case what(was) != what(now):
+			did += "changed " + p + "; "
+		}
+	}
+	if _, ran := after["/home/user/ran"]; ran {
+		if b, err := os.ReadFile("/home/user/ran"); err == nil && bytes.HasPrefix(b, []byte("ran\n")) {
+			did += "ran a script; "
+		}
+	}
+	return did
+}
+
+// clearNew takes away what a line made.
+func clearNew(before, after map[string]string) {
+	made := slices.Sorted(maps.Keys(after))
+	for _, p := range slices.Backward(made) { // what is in a directory comes after it
+		if _, was := before[p]; !was {
+			_ = os.RemoveAll(p)
 		}
 	}
 }
@@ -269,6 +320,17 @@ func TestOracle(t *testing.T) {
 	if did := c.run(t, "cat a.txt"); did != "" {
 		t.Errorf("cat: %q", did)
 	}
+	for line, want := range map[string]string{"mkdir -p d/e; touch a.txt": "", "touch new; rm new": "", "echo > a.txt": "changed /home/user/a.txt", "mv b.txt c": "gone /home/user/b.txt",
+		"chmod 600 f": "changed /home/user/f", "./run.sh": "ran a script"} {
+		fresh := newContainer(t)
+		if did := fresh.run(t, makesNew+line); !strings.Contains(did, want) || want == "" && did != "" {
+			t.Errorf("%s: got %q, want %q", line, did, want)
+		}
+		if did := fresh.run(t, makesNew+"true"); did != "" {
+			t.Errorf("after %s: %q", line, did)
+		}
+		fresh.end()
+	}
 }
 
 // bits are what mutations put into lines.
@@ -324,10 +386,25 @@ func slow(line string) bool {
 	return false
 }
 
-func readingLines(t testing.TB) []string {
+// makesOnly tells whether a line reads, and makes what is not there: that much
+// runs without a question in a session that may work in its folder.
+func makesOnly(j Judgement) bool {
+	makes := false
+	for _, p := range j.Parts {
+		for _, a := range p.Acts {
+			if a.Op != Read && a.Op != Create {
+				return false
+			}
+			makes = makes || a.Op == Create
+		}
+	}
+	return makes && j.Problem == ""
+}
+
+func seedLines(t testing.TB, fits func(Judgement) bool) []string {
 	var out []string
 	for _, l := range lines(t, "testdata/lines.txt") {
-		if Line(fixtureCommand(l.text)).ReadsOnly() && !slow(l.text) {
+		if !slow(l.text) && fits(Line(fixtureCommand(l.text))) {
 			out = append(out, l.text)
 		}
 	}
@@ -335,10 +412,22 @@ func readingLines(t testing.TB) []string {
 }
 
 // TestNothingBecomesSilent mutates lines that only read, and runs those that
-// are still judged to only read.
+// are still judged to only read: nothing may be another.
 func TestNothingBecomesSilent(t *testing.T) {
-	seeds := readingLines(t)
-	if len(seeds) < 60 {
+	t.Parallel()
+	fuzzLines(t, "", Judgement.ReadsOnly, 60, 200)
+}
+
+// TestNothingThatWasThereChanges does so with lines that make what is new too:
+// what was there may not be another.
+func TestNothingThatWasThereChanges(t *testing.T) {
+	t.Parallel()
+	fuzzLines(t, makesNew, makesOnly, 10, 100)
+}
+
+func fuzzLines(t *testing.T, how string, fits func(Judgement) bool, least, leastRun int) {
+	seeds := seedLines(t, fits)
+	if len(seeds) < least {
 		t.Fatalf("only %d lines to begin with", len(seeds))
 	}
 	budget := 20 * time.Second
@@ -362,12 +451,12 @@ func TestNothingBecomesSilent(t *testing.T) {
 			for n := 0; n < 1_000_000 && time.Now().Before(end); n++ {
 				line := mutate(r, own[r.IntN(len(own))], seeds)
 				made.Add(1)
-				if len(line) > 400 || slow(line) || !Line(fixtureCommand(line)).ReadsOnly() {
+				if len(line) > 400 || slow(line) || !fits(Line(fixtureCommand(line))) {
 					continue
 				}
 				ran.Add(1)
-				if did := c.run(t, line); did != "" {
-					t.Errorf("judged to only read: %q\n%s", line, did)
+				if did := c.run(t, how+line); did != "" {
+					t.Errorf("judged to be harmless: %q\n%s", line, did)
 					if found++; found == 12 {
 						return
 					}
@@ -385,23 +474,23 @@ func TestNothingBecomesSilent(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d lines made, %d run", made.Load(), ran.Load())
-	if ran.Load() < 200 {
+	if ran.Load() < int64(leastRun) {
 		t.Errorf("only %d lines were run", ran.Load())
 	}
 }
 
-// FuzzReadsOnly is the same for go test -fuzz.
+// FuzzReadsOnly is the same for go test -fuzz, whose seeds are run by the
+// ordinary test too.
 func FuzzReadsOnly(f *testing.F) {
-	for _, l := range lines(f, "testdata/lines.txt") {
-		f.Add(l.text)
+	for _, l := range seedLines(f, Judgement.ReadsOnly) {
+		f.Add(l)
 	}
+	c := newContainer(f)
+	f.Cleanup(func() { c.end() })
 	f.Fuzz(func(t *testing.T, text string) {
-		j := Line(fixtureCommand(text))
-		if !j.ReadsOnly() || slow(text) || os.Getenv("JUDGE_FUZZ") == "" {
+		if slow(text) || !Line(fixtureCommand(text)).ReadsOnly() {
 			return
 		}
-		c := newContainer(t)
-		defer c.end()
 		if did := c.run(t, text); did != "" {
 			t.Errorf("judged to only read: %q\n%s", text, did)
 		}
