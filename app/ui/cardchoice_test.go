@@ -35,7 +35,7 @@ func TestDeletionCard(t *testing.T) {
 	s := newStage(t)
 	o := s.card(s.deletion("a"))
 	w := s.u.card.win
-	for _, want := range []string{"Claude Desktop wants to delete 214 files in Pictures", "◆ Deletes files", "● No network", "● Stays in Pictures",
+	for _, want := range []string{"Claude Desktop wants to delete 214 files in Pictures", "◆ Deletes files", "● No network unless you allow it", "● Stays in Pictures",
 		"Finds files named *.tmp in Pictures and below", "Deletes them: 214 files, 1.3 GB; cannot be undone", "Exactly this runs"} {
 		if !has(w, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(w))
@@ -118,7 +118,7 @@ func TestChips(t *testing.T) {
 		r.Effects = append(r.Effects, consent.Effect{Kind: effectChipsByWeight[i].kind})
 	}
 	got := chips(r, false)
-	if len(got) != len(effectChipsByWeight)+2 || got[0] != "◆ Can't be told beforehand" || got[len(got)-2] != "● Network only when you allow it" || got[len(got)-1] != "● Stays in Pictures" {
+	if len(got) != len(effectChipsByWeight)+2 || got[0] != "◆ Can't be told beforehand" || got[len(got)-2] != "● No network unless you allow it" || got[len(got)-1] != "● Stays in Pictures" {
 		t.Errorf("chips %q", got)
 	}
 	seen := map[string]bool{}
@@ -136,7 +136,7 @@ func TestChips(t *testing.T) {
 		}
 	}
 	r.Effects = []consent.Effect{{Kind: consent.EffectRun}, {Kind: consent.EffectDelete, Own: true}}
-	if got := chips(r, false); !slices.Equal(got, []string{"● Only what it made itself", "● No network", "● Stays in Pictures"}) {
+	if got := chips(r, false); !slices.Equal(got, []string{"● Only what it made itself", "● No network unless you allow it", "● Stays in Pictures"}) {
 		t.Errorf("of its own: %q", got)
 	}
 }
@@ -322,7 +322,7 @@ func TestWaysAreExplained(t *testing.T) {
 	c.Request.ID, c.ContainProblem = "b", "No containers here."
 	s.card(c)
 	s.tap(s.u.card.win, otherWay)
-	for _, want := range []string{"Commands are asked for each time", "Commands are asked for all the same."} {
+	for _, want := range []string{"can't keep programs inside a folder", "You are asked before each command all the same."} {
 		if !has(s.u.card.win, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(s.u.card.win))
 		}

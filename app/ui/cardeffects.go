@@ -66,11 +66,7 @@ func effectChips(r consent.Request, full bool) []chip {
 		return append(out, chip{"◆", "Full access", kit.ToneRisk})
 	}
 	if r.Containable {
-		net := "No network"
-		if hasEffect(r, consent.EffectConnect) {
-			net = "Network only when you allow it"
-		}
-		out = append(out, chip{"●", net, kit.ToneOK}, chip{"●", "Stays in " + folderWord(r.Folder), kit.ToneOK})
+		out = append(out, chip{"●", "No network unless you allow it", kit.ToneOK}, chip{"●", "Stays in " + folderWord(r.Folder), kit.ToneOK})
 	}
 	return out
 }

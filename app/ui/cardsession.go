@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/theme"
 
 	"localpc/app/ui/kit"
 	"localpc/consent"
@@ -17,7 +18,8 @@ import (
 var modes = []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk, consent.ModeTrusted}
 
 // modeSigns stand in front of them.
-var modeSigns = map[consent.Mode]string{consent.ModeLook: "◉", consent.ModeWork: "✎", consent.ModeAsk: "?", consent.ModeTrusted: "15"}
+var modeSigns = map[consent.Mode]kit.Option{consent.ModeLook: {Icon: theme.IconNameVisibility}, consent.ModeWork: {Icon: theme.IconNameDocumentCreate},
+	consent.ModeAsk: {Icon: theme.IconNameQuestion}, consent.ModeTrusted: {Sign: "15"}}
 
 // sessionBody is the body of the card that opens a session: which folder, and
 // how.
@@ -77,7 +79,9 @@ func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 	r := b.o.card.Request
 	var items []kit.Option
 	for _, m := range b.ways() {
-		items = append(items, kit.Option{Sign: modeSigns[m], Name: policy.ModeWords(m), Line: modeLine(m, b.o.card.ContainProblem != "")})
+		it := modeSigns[m]
+		it.Name, it.Line = policy.ModeWords(m), modeLine(m, b.o.card.ContainProblem != "")
+		items = append(items, it)
 	}
 	on := 1
 	for i, m := range b.ways() {
@@ -155,13 +159,13 @@ func (b *sessionBody) draw() {
 func modeLine(m consent.Mode, noContainer bool) string {
 	switch {
 	case m == consent.ModeLook:
-		return "Read what is in it. Changes are refused, commands asked for."
+		return "Read what is in it, change nothing. Commands are asked about."
 	case m == consent.ModeWork && noContainer:
-		return "Read and create files in it. Commands are asked for each time, because they can't be contained here."
+		return "Read and create files in it. You are asked before each command, because this computer can't keep programs inside a folder."
 	case m == consent.ModeWork:
-		return "Read and create files; run programs that reach neither the network nor the rest of your files. It asks before it deletes or replaces what was there, but programs may do so on their own."
+		return "Read and create files, run programs. Your other files stay closed, and the network until you allow it. You are asked before what was there is deleted or replaced, but programs may do so on their own."
 	case m == consent.ModeTrusted && noContainer:
-		return "Work in this folder, and change or delete files there without asking, for 15 minutes. Commands are asked for all the same."
+		return "Work in this folder, and change or delete files there without asking, for 15 minutes. You are asked before each command all the same."
 	case m == consent.ModeTrusted:
 		return "Work in this folder, and change or delete files there without asking, for 15 minutes."
 	}

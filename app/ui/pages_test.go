@@ -1,13 +1,19 @@
 package ui
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"image/png"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/test"
 
 	"localpc/app/snapshot"
@@ -200,6 +206,12 @@ func (s *stage) inside(w fyne.Window) {
 	walk(w.Content(), func(o fyne.CanvasObject) {
 		what, size := "", o.Size()
 		switch v := o.(type) {
+		case *canvas.Text:
+			for _, r := range v.Text {
+				if unicode.IsSymbol(r) && !kit.Drawn(r, v.TextStyle) {
+					s.t.Errorf("%q is drawn with a font that lacks %q", v.Text, r)
+				}
+			}
 		case *kit.Flow:
 			what, size.Width = v.Text(), v.Widest()
 		case *kit.Button:
@@ -224,5 +236,46 @@ func (s *stage) inside(w fyne.Window) {
 				s.t.Errorf("buttons %q and %q overlap", a.what, b.what)
 			}
 		}
+	}
+}
+
+// Every character of the program's own words can be drawn with what it brings
+// along: no font of the system is needed.
+func TestWordsNeedNoFontOfTheSystem(t *testing.T) {
+	test.NewTempApp(t)
+	seen := 0
+	for _, pattern := range []string{"*.go", "kit/*.go", "../machine/*.go", "../../consent/policy/*.go", "../../capabilities/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return true
+				}
+				for _, r := range lit.Value {
+					if r < 0x80 {
+						continue
+					}
+					seen++
+					if plain := kit.Drawn(r, fyne.TextStyle{}); !plain && !(unicode.IsSymbol(r) && kit.Drawn(r, fyne.TextStyle{Monospace: true})) {
+						t.Errorf("%s: %s needs a font of the system for %q", name, lit.Value, r)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d characters were looked at", seen)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/theme"
 
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
@@ -41,9 +42,9 @@ func newChoosePage(p *pairWindow) *choosePage {
 		p.keyed(e)
 	}}
 	c.options = kit.NewOptions(pairWidth, []kit.Option{
-		{Sign: "⌂", Name: "This computer only", Line: "For programs that run here and use the E2B SDK"},
-		{Sign: "⇄", Name: "My own hub", Line: "An address you were given"},
-		{Sign: "✦", Name: "AutoGPT", Line: "Sign in with your browser"},
+		{Icon: theme.IconNameComputer, Name: "This computer only", Line: "For programs that run here and use the E2B SDK"},
+		{Icon: theme.IconNameStorage, Name: "My own hub", Line: "An address you were given"},
+		{Icon: theme.IconNameLogin, Name: "AutoGPT", Line: "Sign in with your browser"},
 	}, wayThis, keys, func(int) { p.failed = ""; p.draw() })
 	c.options.OnTap = func(i int) {
 		if i == wayOwn {

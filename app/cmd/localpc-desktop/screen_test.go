@@ -301,7 +301,7 @@ func TestPictures(t *testing.T) {
 			log.ClickText("Run npm test")
 			d.until("GetDetail", func(u desklink.Up) bool { return u.Intent != nil && u.Intent.Kind == snapshot.GetDetail })
 			d.send(desklink.Down{Detail: &snapshot.Detail{Entry: snapshot.Entry{ID: "1", What: "Run npm test", Capability: "shell", Outcome: snapshot.Running, By: "session card", CanStop: true},
-				Sentence: "Claude Desktop runs npm test", Where: "Contained · folder ~/project · no network", Exact: "npm test",
+				Sentence: "Claude Desktop runs npm test", Where: "Contained · folder ~/project · network only as you allow", Exact: "npm test",
 				Output: "> project@1.0.0 test\n✓ parses dates (4 ms)\n✓ keeps order (1 ms)\n"}})
 			shot("activity", "Activity", "Claude Desktop runs npm test")
 			d.snapshot(func(s *snapshot.Snapshot) {

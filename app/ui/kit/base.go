@@ -110,27 +110,64 @@ func (b *box) around(p fyne.Position, s fyne.Size) {
 	b.Resize(s.AddWidthHeight(8, 8))
 }
 
-// label is one line of text that remembers its colour by name.
+// label is one line of text of our own that remembers its colour by name. It
+// is a canvas.Text for each font that it takes.
 type label struct {
-	*canvas.Text
-	ink fyne.ThemeColorName
+	*fyne.Container
+	text string
+	size float32
+	ink  fyne.ThemeColorName
+	bold bool
+	made string // what the container holds
 }
 
 func newLabel(s string, size float32, ink fyne.ThemeColorName, bold bool) *label {
-	t := canvas.NewText(s, nil)
-	t.TextSize, t.TextStyle = size, fyne.TextStyle{Bold: bold}
-	l := &label{t, ink}
+	l := &label{Container: &fyne.Container{}, text: s, size: size, ink: ink, bold: bold}
 	l.paint()
 	return l
 }
 
-func (l *label) paint() { l.Color = Color(l.ink) }
+// paint brings it up to date with its fields.
+func (l *label) paint() {
+	key := l.text
+	if l.bold {
+		key += "\x00"
+	}
+	if key != l.made || l.Objects == nil {
+		l.made, l.Objects = key, nil
+		for _, s := range drawable(Span{Text: l.text, Bold: l.bold}) {
+			t := canvas.NewText(s.Text, nil)
+			t.TextSize, t.TextStyle = l.size, style(s)
+			l.Objects = append(l.Objects, t)
+		}
+	}
+	for _, o := range l.Objects {
+		o.(*canvas.Text).Color = Color(l.ink)
+	}
+}
+
+// MinSize is that of its texts side by side.
+func (l *label) MinSize() (s fyne.Size) {
+	l.paint()
+	for _, o := range l.Objects {
+		m := o.MinSize()
+		s.Width, s.Height = s.Width+m.Width, max(s.Height, m.Height)
+	}
+	return s
+}
 
 // centre puts the label in the middle of a rectangle.
 func (l *label) centre(p fyne.Position, s fyne.Size) {
 	m := l.MinSize()
 	l.Resize(m)
 	l.Move(p.AddXY(mid(s.Width, m.Width), mid(s.Height, m.Height)))
+	x := float32(0)
+	for _, o := range l.Objects {
+		w := o.MinSize()
+		o.Resize(w)
+		o.Move(fyne.NewPos(x, mid(m.Height, w.Height)))
+		x += w.Width
+	}
 }
 
 // mid is where something has to begin to stand in the middle of a length, in

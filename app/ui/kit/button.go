@@ -59,12 +59,12 @@ func (b *Button) Slim() *Button { b.slim = true; return b }
 func (b *Button) WithKeys(k *Keys) *Button { b.Keys = k; return b }
 
 // Text is its word.
-func (b *Button) Text() string { return b.word.Text.Text }
+func (b *Button) Text() string { return b.word.text }
 
 // SetText changes its word.
 func (b *Button) SetText(s string) {
-	if s != b.word.Text.Text {
-		b.word.Text.Text = s
+	if s != b.word.text {
+		b.word.text = s
 		b.Refresh()
 	}
 }
@@ -157,7 +157,7 @@ func (b *Button) CreateRenderer() fyne.WidgetRenderer {
 	b.paint()
 	return &drawn{
 		of:      b,
-		objects: []fyne.CanvasObject{b.ground.Rectangle, b.ring.Rectangle, b.word.Text},
+		objects: []fyne.CanvasObject{b.ground.Rectangle, b.ring.Rectangle, b.word.Container},
 		layout: func(s fyne.Size) {
 			b.ground.Resize(s)
 			b.ring.around(fyne.Position{}, s)
@@ -214,8 +214,8 @@ func (a *Allow) Arm(on bool) {
 
 // SetText changes its word.
 func (a *Allow) SetText(s string) {
-	if s != a.word.Text.Text {
-		a.word.Text.Text = s
+	if s != a.word.text {
+		a.word.text = s
 		a.Refresh()
 	}
 }
@@ -224,7 +224,7 @@ func (a *Allow) SetText(s string) {
 func (a *Allow) Armed() bool { return a.armed }
 
 // Text is its word.
-func (a *Allow) Text() string { return a.word.Text.Text }
+func (a *Allow) Text() string { return a.word.text }
 
 // MouseDown is Fyne's: a click counts from where it began.
 func (a *Allow) MouseDown(*desktop.MouseEvent) { a.down = a.armed }
@@ -303,7 +303,7 @@ func (a *Allow) CreateRenderer() fyne.WidgetRenderer {
 	a.paint()
 	return &drawn{
 		of:      a,
-		objects: []fyne.CanvasObject{a.ground.Rectangle, a.dashes, a.word.Text},
+		objects: []fyne.CanvasObject{a.ground.Rectangle, a.dashes, a.word.Container},
 		layout: func(s fyne.Size) {
 			a.ground.Resize(s)
 			a.dashes.Resize(s)

@@ -6,9 +6,13 @@ import (
 	"fyne.io/fyne/v2/widget"
 )
 
-// Option is one of a few ways, with a sign, a name and a line that explains.
+// Option is one of a few ways, with a sign or an icon, a name and a line that
+// explains.
 type Option struct {
-	Sign, Name, Line string
+	Sign string
+	// Icon, if set, is one of the theme's, in place of a sign.
+	Icon       fyne.ThemeIconName
+	Name, Line string
 }
 
 // Options is a choice of one out of a few, one below the other: mouse, or the
@@ -126,7 +130,7 @@ func newOptionRow(of *Options, i int, width float32, it Option) *optionRow {
 	if it.Line != "" {
 		text.Add(NewFlow(width-32-36-16, Small, Plain(it.Line, Dim)))
 	}
-	r.inner = Row(16, Tile(it.Sign, None), Grow(text))
+	r.inner = Row(16, Tile(it.Sign, it.Icon, None), Grow(text))
 	r.ExtendBaseWidget(r)
 	return r
 }

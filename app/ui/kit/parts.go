@@ -5,6 +5,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 )
 
@@ -130,15 +131,15 @@ func (c *Chip) Set(shape, text string, tone Tone) {
 	if shape != "" {
 		text = shape + " " + text
 	}
-	if c.word.Text.Text == text && c.tone == tone {
+	if c.word.text == text && c.tone == tone {
 		return
 	}
-	c.word.Text.Text, c.tone = text, tone
+	c.word.text, c.tone = text, tone
 	c.Refresh()
 }
 
 // Text is what it says.
-func (c *Chip) Text() string { return c.word.Text.Text }
+func (c *Chip) Text() string { return c.word.text }
 
 // CreateRenderer is Fyne's.
 func (c *Chip) CreateRenderer() fyne.WidgetRenderer {
@@ -159,7 +160,7 @@ func (c *Chip) CreateRenderer() fyne.WidgetRenderer {
 	}
 	return &drawn{
 		of:      c,
-		objects: []fyne.CanvasObject{c.ground.Rectangle, c.word.Text},
+		objects: []fyne.CanvasObject{c.ground.Rectangle, c.word.Container},
 		layout:  place,
 		min:     func() fyne.Size { return fyne.NewSize(c.word.MinSize().Width+20, 22) },
 		refresh: func() { paint(); place(c.Size()) },
@@ -175,12 +176,16 @@ func Initial(name string) fyne.CanvasObject {
 			break
 		}
 	}
-	return Tile(letter, Edge)
+	return Tile(letter, "", Edge)
 }
 
-// Tile is a square with a sign in it.
-func Tile(sign string, edge fyne.ThemeColorName) fyne.CanvasObject {
+// Tile is a square with a sign in it, or with an icon of the theme.
+func Tile(sign string, icon fyne.ThemeIconName, edge fyne.ThemeColorName) fyne.CanvasObject {
 	t := &tile{ground: newBox(Pane, edge, Round), sign: newLabel(sign, Lead, Ink, true)}
+	if icon != "" {
+		t.icon = canvas.NewImageFromResource(theme.Icon(icon))
+		t.icon.FillMode = canvas.ImageFillContain
+	}
 	t.ExtendBaseWidget(t)
 	return t
 }
@@ -189,22 +194,37 @@ type tile struct {
 	widget.BaseWidget
 	ground *box
 	sign   *label
+	icon   *canvas.Image // nil: the sign
 }
 
 // CreateRenderer is Fyne's.
 func (t *tile) CreateRenderer() fyne.WidgetRenderer {
-	const side = 36
+	const side, icon = 36, 20
+	objects := []fyne.CanvasObject{t.ground.Rectangle, t.sign.Container}
+	if t.icon != nil {
+		objects = []fyne.CanvasObject{t.ground.Rectangle, t.icon}
+	}
 	return &drawn{
 		of:      t,
-		objects: []fyne.CanvasObject{t.ground.Rectangle, t.sign.Text},
+		objects: objects,
 		layout: func(s fyne.Size) {
 			p := fyne.NewPos(0, max(0, mid(s.Height, side)))
 			t.ground.Move(p)
 			t.ground.Resize(fyne.NewSquareSize(side))
 			t.sign.centre(p, fyne.NewSquareSize(side))
+			if t.icon != nil {
+				t.icon.Move(p.AddXY((side-icon)/2, (side-icon)/2))
+				t.icon.Resize(fyne.NewSquareSize(icon))
+			}
 		},
-		min:     func() fyne.Size { return fyne.NewSquareSize(side) },
-		refresh: func() { t.ground.paint(); t.sign.paint() },
+		min: func() fyne.Size { return fyne.NewSquareSize(side) },
+		refresh: func() {
+			t.ground.paint()
+			t.sign.paint()
+			if t.icon != nil {
+				t.icon.Refresh()
+			}
+		},
 	}
 }
 
@@ -221,7 +241,7 @@ func Banner(tone Tone, words fyne.CanvasObject, buttons ...*Button) fyne.CanvasO
 	}
 	row := Row(12)
 	if shape != "" {
-		row.Add(Width(16, NewFlow(16, Lead, Plain(shape, tone.Ink()))))
+		row.Add(Width(16, NewFlow(16, Title, Plain(shape, tone.Ink()))))
 	}
 	row.Add(Grow(words))
 	for _, b := range buttons {
@@ -250,7 +270,7 @@ type Check struct {
 func NewCheck(width float32, keys *Keys, change func(bool), spans ...Span) *Check {
 	c := &Check{Keys: keys, OnChange: change, square: newBox(Win, Edge, 4), ring: newRing(4)}
 	c.tick = canvas.NewText("✓", Color(On))
-	c.tick.TextSize, c.tick.TextStyle = Small, fyne.TextStyle{Bold: true}
+	c.tick.TextSize, c.tick.TextStyle = Small, style(drawable(Bold("✓", On))[0])
 	c.text = NewLine(width-24, Body, 2, spans...)
 	c.ExtendBaseWidget(c)
 	return c
@@ -368,7 +388,7 @@ type here struct {
 func (h *here) CreateRenderer() fyne.WidgetRenderer {
 	return &drawn{
 		of:      h,
-		objects: []fyne.CanvasObject{h.ground.Rectangle, h.word.Text},
+		objects: []fyne.CanvasObject{h.ground.Rectangle, h.word.Container},
 		layout: func(s fyne.Size) {
 			h.ground.Resize(s)
 			h.word.centre(fyne.Position{}, s)

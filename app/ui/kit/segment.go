@@ -73,7 +73,7 @@ func (s *Segments) choose(i int) {
 	}
 }
 
-func (s *Segments) width(i int) float32 { return s.room(i, s.words[i].Text.Text) }
+func (s *Segments) width(i int) float32 { return s.room(i, s.words[i].text) }
 
 // room is how wide word i is as text.
 func (s *Segments) room(i int, text string) float32 {
@@ -151,7 +151,7 @@ func (s *Segments) paint() {
 		if on {
 			w.ink, s.grounds[i].fill = On, Accent
 		}
-		w.TextStyle.Bold = on
+		w.bold = on
 		w.paint()
 		g := s.grounds[i]
 		g.paint()
@@ -180,7 +180,7 @@ func (s *Segments) layout(size fyne.Size) {
 		words = s.short
 	}
 	for i, w := range words {
-		s.words[i].Text.Text = w
+		s.words[i].text = w
 	}
 	h := s.MinSize().Height
 	y := mid(size.Height, h)
@@ -213,7 +213,7 @@ func (s *Segments) CreateRenderer() fyne.WidgetRenderer {
 	}
 	d.objects = append(d.objects, s.edge.Rectangle, s.ring.Rectangle)
 	for _, w := range s.words {
-		d.objects = append(d.objects, w.Text)
+		d.objects = append(d.objects, w.Container)
 	}
 	d.min = func() fyne.Size { return fyne.NewSize(s.whole(s.short), 31) }
 	d.refresh = func() {

@@ -278,7 +278,7 @@ func (f *Flow) ellipsis(line []piece) []piece {
 func (f *Flow) words() [][]piece {
 	var out [][]piece
 	var word []piece
-	for _, s := range f.spans {
+	for _, s := range drawableAll(f.spans) {
 		rest := s.Text
 		for rest != "" {
 			i := strings.IndexAny(rest, " \n")
