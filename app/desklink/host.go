@@ -57,6 +57,9 @@ type Host struct {
 	last   snapshot.Snapshot // guarded by mu
 	known  bool              // last is set; guarded by mu
 	closed bool              // guarded by mu
+	// retired: what asked is gone, and only the last word is still to be shown;
+	// guarded by mu.
+	retired bool
 }
 
 // process is one running localpc-desktop. Its fields are guarded by Host.mu.
@@ -76,6 +79,7 @@ type process struct {
 	said    []byte      // the end of what it printed
 	leaving bool        // told to quit: its end is no loss
 	done    chan struct{}
+	shut    chan struct{} // closed with its last window; nil: nobody waits
 }
 
 // NewHost makes a Host; nothing is started yet.
@@ -174,7 +178,7 @@ func (h *Host) Publish(s snapshot.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last, h.known = s, true
-	if h.p != nil && h.p.windows > 0 {
+	if h.p != nil && h.p.windows > 0 && !h.retired {
 		h.p.push(Down{Snapshot: &s})
 	}
 }
@@ -187,6 +191,43 @@ func (h *Host) PID() int {
 		return 0
 	}
 	return h.p.cmd.Process.Pid
+}
+
+// Retire keeps the process that shows windows for a last word, and nothing
+// else: no other is started, and what it asks for is refused.
+func (h *Host) Retire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.retired = true
+	if p := h.p; p != nil && p.card != "" {
+		p.push(Down{Close: &CloseCard{ID: p.card}})
+		p.card = ""
+		h.rest(p)
+	}
+}
+
+// LastWord shows how the removal went, to a window that waits for it, and
+// returns when every window has been closed, or after most. It returns false at
+// once where no window is open.
+func (h *Host) LastWord(r Removed, most time.Duration) (read bool) {
+	h.mu.Lock()
+	p := h.p
+	if p == nil || p.leaving || p.windows == 0 {
+		h.mu.Unlock()
+		return false
+	}
+	p.push(Down{Removed: &r})
+	shut := make(chan struct{})
+	p.shut = shut
+	h.mu.Unlock()
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case <-shut:
+	case <-p.done:
+	case <-late.C:
+	}
+	return true
 }
 
 // Close ends localpc-desktop and waits for it and for every callback.
@@ -203,7 +244,7 @@ func (h *Host) Close() {
 
 // need returns the running process, or starts it. Called with mu held.
 func (h *Host) need() (*process, error) {
-	if h.closed {
+	if h.closed || h.retired {
 		return nil, errClosed
 	}
 	if h.p != nil && !h.p.leaving {
@@ -378,7 +419,7 @@ func (h *Host) read(p *process, out io.Reader) {
 	err := p.cmd.Wait()
 	close(p.done)
 	h.mu.Lock()
-	lost, said := !p.leaving, string(p.said)
+	lost, said := !p.leaving && !h.retired, string(p.said)
 	p.ending.Stop()
 	if p.idle != nil {
 		p.idle.Stop()
@@ -394,7 +435,16 @@ func (h *Host) read(p *process, out io.Reader) {
 }
 
 func (h *Host) take(p *process, u Up) {
+	h.mu.Lock()
+	retired := h.retired
+	h.mu.Unlock()
 	switch {
+	case retired && u.Windows == nil:
+		if u.Intent != nil {
+			h.mu.Lock()
+			p.push(Down{Told: &Told{Intent: u.Intent.Kind, Text: "This program is being removed."}})
+			h.mu.Unlock()
+		}
 	case u.Shown != nil:
 		h.mu.Lock()
 		p.drawn = p.drawn || u.Shown.ID == p.card
@@ -407,6 +457,9 @@ func (h *Host) take(p *process, u Up) {
 		p.windows = max(0, *u.Windows)
 		if p.windows > 0 {
 			h.pushLast(p)
+		} else if p.shut != nil {
+			close(p.shut)
+			p.shut = nil
 		}
 		h.rest(p)
 		h.mu.Unlock()

@@ -97,6 +97,11 @@ func fakeDesktop(manner string) {
 			tell("closed %s", d.Close.ID)
 		case d.Raise != nil:
 			tell("raised")
+		case d.Removed != nil:
+			tell("removed %q %q", d.Removed.Problem, d.Removed.Notes) // refused: nobody is there to hear it
+			if d.Removed.Problem == "" {
+				go func() { time.Sleep(300 * time.Millisecond); windows(0) }()
+			}
 		case d.Show != nil:
 			windows(1)
 			if d.Show.Window == "count" {
@@ -535,5 +540,54 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The last word stays until its window is closed, and nothing else is begun
+// meanwhile.
+func TestLastWord(t *testing.T) {
+	const long = 20 * time.Second
+	h, e := newHost(t, "plain", 0)
+	if h.LastWord(desklink.Removed{}, long) || h.PID() != 0 {
+		t.Error("a word is read where there is no window")
+	}
+	if err := h.Show("count"); err != nil {
+		t.Fatal(err)
+	}
+	e.want("0 snapshots")
+	pid := h.PID()
+	h.Retire()
+	began := time.Now()
+	if !h.LastWord(desklink.Removed{Notes: []string{"It is gone."}}, long) {
+		t.Fatal("the window was not used")
+	}
+	if took := time.Since(began); took < 300*time.Millisecond || took > long/2 {
+		t.Errorf("the window was waited for for %v", took)
+	}
+	if h.LastWord(desklink.Removed{}, long) {
+		t.Error("a closed window is used")
+	}
+	e.nothing(50 * time.Millisecond) // what it asked for was refused
+	if syscall.Kill(pid, 0) != nil {
+		t.Error("it was ended before Close")
+	}
+	h.Close()
+	gone(t, pid)
+
+	h, e = newHost(t, "plain", 0)
+	if err := h.Show("count"); err != nil {
+		t.Fatal(err)
+	}
+	e.want("0 snapshots")
+	h.Retire()
+	if !h.LastWord(desklink.Removed{Problem: "keys"}, 100*time.Millisecond) {
+		t.Error("a window that nobody closes was not used")
+	}
+	pid = h.PID()
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	gone(t, pid)
+	e.nothing(50 * time.Millisecond) // its end is no loss any more
+	if _, err := h.Present(consent.Request{ID: "late"}, snapshot.CardInfo{}); err == nil {
+		t.Error("a card is shown after the removal")
 	}
 }

@@ -23,7 +23,10 @@ type Down struct {
 	Found    *Found             `json:"found,omitempty"`
 	// Told is the answer to an intent that failed or worked: one sentence.
 	Told *Told `json:"told,omitempty"`
-	Quit bool  `json:"quit,omitempty"`
+	// Removed says what became of the removal that a window asked for. It is the
+	// last that is said; Quit follows when its window has been closed.
+	Removed *Removed `json:"removed,omitempty"`
+	Quit    bool     `json:"quit,omitempty"`
 }
 
 // Show opens a window, or raises it.
@@ -76,6 +79,14 @@ type Told struct {
 	Intent snapshot.IntentKind `json:"intent"`
 	OK     bool                `json:"ok"`
 	Text   string              `json:"text"`
+}
+
+// Removed is how the removal from this computer ended.
+type Removed struct {
+	// Problem says what could not be removed; "" when everything was.
+	Problem string `json:"problem,omitempty"`
+	// Notes are sentences about what stays.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Up is a message from localpc-desktop. Exactly one field is set.

@@ -85,8 +85,13 @@ var looks = []struct {
 	{"settings-removed", snapshot.WindowSettings, func(s *stage, w fyne.Window) {
 		s.removing(w)
 		s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.Remove, OK: true}})
-		s.u.Handle(desklink.Down{Quit: true})
-	}, []string{"Removed.", "You can now uninstall the package."}},
+		s.u.Handle(desklink.Down{Removed: &desklink.Removed{Notes: []string{"The record of what was done here stays in /home/person/.local/share/localpc."}}})
+	}, []string{"Removed.", "You can now uninstall the package.", "stays in /home/person"}},
+	{"settings-not-removed", snapshot.WindowSettings, func(s *stage, w fyne.Window) {
+		s.removing(w)
+		s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.Remove, OK: true}})
+		s.u.Handle(desklink.Down{Removed: &desklink.Removed{Problem: "keys and sign-ins: the keychain can't be used; unlock it"}})
+	}, []string{"Not everything could be removed", "unlock it", "remove it once more"}},
 	{"activity-banners", snapshot.WindowActivity, func(s *stage, _ fyne.Window) {
 		s.snapshot(func(n *snapshot.Snapshot) {
 			n.Entries = s.entries(12)

@@ -73,9 +73,6 @@ func (s *settingsWindow) rest() {
 	s.win.Canvas().Unfocus() // what was typed is saved
 	s.page.rest()
 	s.check.asked, s.hub.sure = false, false
-	if s.remove.quit != nil {
-		s.remove.quit()
-	}
 }
 
 func (s *settingsWindow) told(t desklink.Told) {
@@ -137,7 +134,7 @@ func (s *settingsWindow) saved(t desklink.Told) {
 // draw brings everything up to date with the snapshot.
 func (s *settingsWindow) draw() {
 	snap := s.ui.snap
-	changed := s.top()
+	changed := s.remove.stage < removing && s.top()
 	now := fyne.CanvasObject(s.parts)
 	if s.remove.stage != notRemoving {
 		changed = s.remove.draw(snap) || changed

@@ -2,9 +2,9 @@ package ui
 
 import (
 	"strings"
-	"time"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/theme"
 
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
@@ -28,12 +28,12 @@ type removePage struct {
 	of      *settingsWindow
 	stage   int
 	failed  string
-	last    string // what the program said of it
+	said    string // what the program said as it began
+	last    desklink.Removed
 	options *kit.Options
 	field   *kit.Field
 	remove  *kit.Button
 	back    *kit.Button
-	quit    func() // the end of this program, which waits for the window to be closed
 	key     string
 	root    *fyne.Container
 }
@@ -41,8 +41,8 @@ type removePage struct {
 func newRemovePage(s *settingsWindow) *removePage {
 	r := &removePage{of: s, root: kit.Column(0)}
 	r.options = kit.NewOptions(settingsWidth-2*pagePad, []kit.Option{
-		{Sign: "▤", Name: "Keep the record", Line: "What was asked, answered and done, with outputs and kept versions, stays on this computer"},
-		{Sign: "✕", Name: "Erase everything", Line: "The record, outputs and kept versions go, too. They can't be brought back"},
+		{Icon: theme.IconNameDocument, Name: "Keep the record", Line: "What was asked, answered and done, with outputs and kept versions, stays on this computer"},
+		{Icon: theme.IconNameDelete, Name: "Erase everything", Line: "The record, outputs and kept versions go, too. They can't be brought back"},
 	}, 0, s.keys, func(int) {})
 	r.field = kit.NewField(removeWord)
 	r.field.OnEscape = s.escape
@@ -53,19 +53,12 @@ func newRemovePage(s *settingsWindow) *removePage {
 	return r
 }
 
-// lastWord is how long the last word stands, unless its window is closed.
-const lastWord = 2500 * time.Millisecond
-
-// end takes it that the program ends: where that is because it was removed, the
-// last word is shown, and quit called after that.
-func (r *removePage) end(quit func()) bool {
-	if r.stage < removing {
-		return false
+// end shows the last word, until the person closes the window.
+func (r *removePage) end(word desklink.Removed) {
+	if r.stage >= removing {
+		r.stage, r.last = removed, word
+		r.of.draw()
 	}
-	r.stage, r.quit = removed, quit
-	r.of.ui.o.Clock.After(lastWord, quit)
-	r.of.draw()
-	return true
 }
 
 // open shows the page, with nothing chosen or typed.
@@ -106,8 +99,13 @@ func (r *removePage) submit() {
 
 func (r *removePage) told(t desklink.Told) {
 	switch {
-	case t.OK: // it goes on after the program's end
-		r.last = t.Text
+	case t.OK: // the program ends now, and then it is removed: the other windows have no use any more
+		r.said = t.Text
+		for _, w := range r.of.ui.windows() {
+			if w.window() != r.of.win {
+				r.of.ui.hide(w.window())
+			}
+		}
 	case r.stage == removing:
 		r.stage, r.failed = asksRemoval, t.Text
 		r.field.SetText("")
@@ -115,12 +113,21 @@ func (r *removePage) told(t desklink.Told) {
 	}
 }
 
+// afterFirst is what a text says after its first sentence.
+func afterFirst(s string) string {
+	_, more, _ := strings.Cut(s, ". ")
+	return more
+}
+
 func (r *removePage) draw(s snapshot.Snapshot) (changed bool) {
-	key := itoa(r.stage) + r.failed + "\x00" + r.last + "\x00" + s.Settings.Data
+	key := itoa(r.stage) + r.failed + "\x00" + r.said + "\x00" + s.Settings.Data
 	if key == r.key {
 		return false
 	}
 	r.key = key
+	if show(r.of.nav.root, r.stage < removing); r.stage >= removing {
+		r.of.banners.box.Objects = nil // nothing else can be done any more
+	}
 	r.root.Objects = nil
 	add := func(above float32, o fyne.CanvasObject) { r.root.Add(kit.Pad(above, 0, 0, 0, o)) }
 	title := func(t string) { r.root.Add(kit.NewFlow(600, kit.Title, kit.Bold(t, kit.Ink))) }
@@ -129,16 +136,24 @@ func (r *removePage) draw(s snapshot.Snapshot) (changed bool) {
 	case removing:
 		title("Removing…")
 		line(4, "What runs is ended, the hub is told, and sign-in, keys, start-up and settings are taken away.")
-		if r.last != "" {
-			add(8, kit.NewFlow(600, kit.Body, kit.Remote(r.last, kit.Plain("", kit.Ink))...))
+		if more := afterFirst(r.said); more != "" {
+			add(8, kit.NewFlow(600, kit.Body, kit.Remote(more, kit.Plain("", kit.Ink))...))
 		}
 		add(16, kit.Row(0, kit.NewChip("◌", "This takes a few seconds", kit.ToneQuiet), kit.Space()))
 		return true
 	case removed:
-		title("Removed.")
-		line(4, "You can now uninstall the package.")
-		if _, more, ok := strings.Cut(r.last, ". "); ok { // that it goes on is over; what else was said is not
-			add(8, kit.NewFlow(600, kit.Body, kit.Remote(more, kit.Plain("", kit.Ink))...))
+		if r.last.Problem == "" {
+			title("Removed.")
+			line(4, "Nothing of "+Name+" runs on this computer any more. You can now uninstall the package.")
+		} else {
+			title("Not everything could be removed")
+			line(4, "This is left. Mend it, start "+Name+" again, and remove it once more.")
+			add(12, kit.Note(600, kit.ToneRisk, kit.Remote(strings.ReplaceAll(r.last.Problem, "\n", "; "), kit.Plain("", kit.Ink))...))
+		}
+		for _, note := range append([]string{afterFirst(r.said)}, r.last.Notes...) {
+			if note != "" {
+				add(8, kit.NewFlow(600, kit.Body, kit.Remote(note, kit.Plain("", kit.Ink))...))
+			}
 		}
 		done := r.of.button("Close", kit.Primary, func() { r.of.ui.hide(r.of.win) })
 		add(20, kit.Row(0, done, kit.Space()))

@@ -356,13 +356,23 @@ func TestRemoveFromThisComputer(t *testing.T) {
 	keyOn(w, fyne.KeyReturn)
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Remove, Text: "erase"})
 	keyOn(w, fyne.KeyEscape)
+	other := s.window(snapshot.WindowActivity)
 	s.told(snapshot.Remove, true, "It is being removed. The hub could not be told.")
-	if !has(w, "It is being removed.") || !has(w, "Removing…") {
+	if !has(w, "The hub could not be told.") || !has(w, "Removing…") || has(w, "uninstall") || has(w, "Permissions") {
 		t.Errorf("meanwhile the window says %q", texts(w))
 	}
-	s.u.Handle(desklink.Down{Quit: true})
-	if !has(w, "Removed.") || !has(w, "You can now uninstall the package.") || !has(w, "The hub could not be told.") || has(w, "being removed") {
+	if s.u.open[other] {
+		t.Error("a window stays open that has no use any more")
+	}
+	s.snapshot(func(n *snapshot.Snapshot) { n.Problem = "Not connected." })
+	s.u.Handle(desklink.Down{Removed: &desklink.Removed{Notes: []string{"Not this program's, so it stays: notes.txt"}}})
+	s.clock.run(time.Hour) // it is there until somebody has read it
+	if !s.u.open[w] || !has(w, "Removed.") || !has(w, "You can now uninstall the package.") || !has(w, "The hub could not be told.") || !has(w, "notes.txt") || has(w, "being removed") || has(w, "Not connected") {
 		t.Fatalf("at the end the window says %q", texts(w))
+	}
+	s.tap(w, "Close")
+	if s.u.open[w] {
+		t.Error("Close does not close it")
 	}
 }
 

@@ -130,17 +130,13 @@ func (u *UI) Handle(d desklink.Down) {
 		}
 	case d.Told != nil:
 		u.told(*d.Told)
+	case d.Removed != nil:
+		if u.settings != nil {
+			u.settings.remove.end(*d.Removed)
+		}
 	case d.Quit:
-		u.quit()
+		u.o.App.Quit()
 	}
-}
-
-// quit ends the program. After a removal its last word is read first.
-func (u *UI) quit() {
-	if u.settings != nil && u.open[u.settings.win] && u.settings.remove.end(u.o.App.Quit) {
-		return
-	}
-	u.o.App.Quit()
 }
 
 func (u *UI) snapshot(s snapshot.Snapshot) {
@@ -205,7 +201,10 @@ func (u *UI) show(name string) {
 	if size := w.Canvas().Size(); u.fit(w, size) != size {
 		w.Resize(u.fit(w, size)) // the scale is known only now
 	}
-	if name == snapshot.WindowMain && u.pair != nil && u.open[u.pair.win] {
+	switch {
+	case name != snapshot.WindowMain:
+		w.RequestFocus() // it was asked for: a window manager may open it behind another
+	case u.pair != nil && u.open[u.pair.win]:
 		u.pair.win.RequestFocus() // what the person is at stays in front
 	}
 	u.count()

@@ -45,8 +45,12 @@ type parts struct {
 	closers []func()
 }
 
-// removal of this program: keep leaves the record.
-type removal struct{ keep bool }
+// removal of this program: keep leaves the record. desktop has the window that
+// asked for it, if there is a display.
+type removal struct {
+	keep    bool
+	desktop *desklink.Host
+}
 
 func (p *parts) close() {
 	for i := len(p.closers) - 1; i >= 0; i-- {
@@ -142,7 +146,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 // hooks joins the machine to the tray, the notifications and the desktop.
 func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 	h := machine.Hooks{Quit: quit, Remove: func(keep bool) {
-		p.removal.Store(&removal{keep})
+		p.removal.Store(&removal{keep, p.desktop})
 		quit()
 	}}
 	p.tray = tray.New(tray.Options{Log: p.log, Intent: p.wish, Host: func(present bool) {
@@ -168,7 +172,13 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 		},
 		OnLost: func() { p.machine.Asks().Lost(p.desktop) },
 	})
-	p.closers = append(p.closers, p.desktop.Close)
+	p.closers = append(p.closers, func() {
+		if p.removal.Load() != nil {
+			p.desktop.Retire() // the window that asked for it waits
+			return
+		}
+		p.desktop.Close()
+	})
 	note := tray.NewNotifier(tray.NotifierOptions{Show: p.desktop.Raise, Log: p.log})
 	p.closers = append(p.closers, note.Close)
 	p.tell = note.Show

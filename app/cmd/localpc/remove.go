@@ -19,6 +19,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"localpc/app/control"
+	"localpc/app/desklink"
 	"localpc/app/login"
 	"localpc/app/settings"
 	"localpc/app/setup"
@@ -61,7 +62,8 @@ func removeCommand(c *cli, args []string) error {
 		return err
 	}
 	defer release()
-	return c.takeAway(ctx, c.remove.keep)
+	_, err = c.takeAway(ctx, c.remove.keep)
+	return err
 }
 
 // sure asks what was not said.
@@ -131,8 +133,8 @@ func (c *cli) lockForRemoval(ctx context.Context) (release func(), err error) {
 
 // takeAway removes everything, with the lock. A step that fails is named and
 // does not stop the others; what it takes to try again stays then. It prints
-// what stays.
-func (c *cli) takeAway(ctx context.Context, keep bool) error {
+// what stays, and returns what is unusual about that.
+func (c *cli) takeAway(ctx context.Context, keep bool) (notes []string, err error) {
 	ctx = context.WithoutCancel(ctx) // what is half done is done, not left
 	var failed []error
 	spare := setup.Spare{Record: keep}
@@ -144,7 +146,13 @@ func (c *cli) takeAway(ctx context.Context, keep bool) error {
 	}
 	s, err := savedSettings(c.paths)
 	note("settings", err)
-	c.signOff(ctx, s)
+	say := func(format string, args ...any) {
+		notes = append(notes, fmt.Sprintf(format, args...))
+		fmt.Fprintln(c.out, notes[len(notes)-1])
+	}
+	if !c.signOff(ctx, s) {
+		say("The hub %s could not be told: take this computer away on its page too.", consent.Visible(s.Hub, false))
+	}
 	if _, err := files.Recover(filepath.Join(c.paths.Data, "journal"), slog.New(slog.DiscardHandler)); err != nil {
 		spare.Journal = true
 		note("a file that was being written could not be put back", err)
@@ -160,33 +168,60 @@ func (c *cli) takeAway(ctx context.Context, keep bool) error {
 	note("data", err)
 
 	for _, path := range changed {
-		fmt.Fprintf(c.out, "Changed by somebody since, so it stays as it is: %s\n", path)
+		say("Changed by somebody since, so it stays as it is: %s", path)
 	}
 	for _, path := range others {
-		fmt.Fprintf(c.out, "Not this program's, so it stays: %s\n", path)
+		say("Not this program's, so it stays: %s", path)
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("not everything could be removed:\n%w\nMend that, and run localpc remove once more", errors.Join(failed...))
+		return notes, &unfinished{errors.Join(failed...)}
 	}
 	fmt.Fprintln(c.out, "Local PC Executor was removed from this computer.")
 	if keep {
 		fmt.Fprintf(c.out, "The record of what was done here, with its outputs, stays in %s. localpc remove --erase takes that away too.\n", c.paths.Data)
 	}
 	fmt.Fprintln(c.out, "The programs themselves, and the folders that you lent, are where they were.")
-	return nil
+	return notes, nil
 }
 
-// farewell tells a person at a display how the removal went, which began in a
-// window that has gone.
-func (c *cli) farewell(keep bool, err error) {
-	if !hasDisplay() {
+// unfinished is a removal that left something.
+type unfinished struct{ what error }
+
+func (u *unfinished) Error() string {
+	return "not everything could be removed:\n" + u.what.Error() + "\nMend that, and run localpc remove once more"
+}
+
+func (u *unfinished) Unwrap() error { return u.what }
+
+// lastWordFor is how long the last word is left on the screen.
+const lastWordFor = 10 * time.Minute
+
+// farewell tells a person at a display how the removal went: in the window in
+// which it began, until that is closed, or else by a notification.
+func (c *cli) farewell(r *removal, notes []string, err error) {
+	if r.desktop == nil {
+		return
+	}
+	defer r.desktop.Close()
+	if r.keep {
+		notes = append(notes, "The record of what was done here stays in "+c.paths.Data+".")
+	}
+	word := desklink.Removed{Notes: notes}
+	var u *unfinished
+	switch {
+	case errors.As(err, &u):
+		word.Problem = u.what.Error()
+	case err != nil:
+		word.Problem = err.Error()
+	}
+	if r.desktop.LastWord(word, lastWordFor) {
 		return
 	}
 	title, words := "Local PC Executor was removed", "Nothing of it runs on this computer any more."
 	switch {
 	case err != nil:
 		title, words = "Not everything could be removed", "Run localpc remove in a terminal: it says what is left, and tries again."
-	case keep:
+	case r.keep:
 		words = "The record of what was done here stays in " + c.paths.Data + "."
 	}
 	note := tray.NewNotifier(tray.NotifierOptions{Show: func() {}, Log: slog.New(slog.DiscardHandler)})
@@ -213,9 +248,9 @@ const signOffWithin = 8 * time.Second
 
 // signOff gives the sign-in back to its hub, where the program that ran has not
 // done so. A hub that can't be told does not keep this program here.
-func (c *cli) signOff(ctx context.Context, s settings.Settings) {
+func (c *cli) signOff(ctx context.Context, s settings.Settings) (told bool) {
 	if s.Hub == "" || s.Hub == settings.HubThis {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, signOffWithin)
 	defer cancel()
@@ -225,7 +260,7 @@ func (c *cli) signOff(ctx context.Context, s settings.Settings) {
 		t, err = login.Load(ctx, keeper, login.TokenItem(s.Hub))
 	}
 	if errors.Is(err, login.ErrMissing) {
-		return
+		return true
 	}
 	var network *tunnel.Network
 	if err == nil {
@@ -234,9 +269,7 @@ func (c *cli) signOff(ctx context.Context, s settings.Settings) {
 	if err == nil {
 		err = login.Revoke(ctx, network.Client(), t)
 	}
-	if err != nil || t.RevokeURL == "" {
-		fmt.Fprintf(c.out, "The hub %s could not be told: take this computer away on its page too.\n", consent.Visible(s.Hub, false))
-	}
+	return err == nil && t.RevokeURL != ""
 }
 
 // keeperOf is what keeps the secrets, as far as it can be opened here.

@@ -132,6 +132,65 @@ func TestRemoveFromTheWindow(t *testing.T) {
 	}
 }
 
+// The person who removes it in Settings reads how that went there: only when it
+// is true, and for as long as they like.
+func TestRemoveByMouse(t *testing.T) {
+	t.Parallel()
+	p := start(t, apptest.Options{NoTray: true})
+	p.pair()
+	c, err := control.Dial(filepath.Join(p.data, "control.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p.d.CloseWindow(p.d.WaitWindow(20*time.Second, "Connect a program"))
+	if _, err := c.Intend(snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowSettings}); err != nil {
+		t.Fatal(err)
+	}
+	w := p.d.WaitWindow(20*time.Second, "Settings")
+	p.d.WaitText(20*time.Second, "General")
+	at := p.d.Window("Settings")
+	if !p.d.Until(30*time.Second, func() bool {
+		p.d.Scroll(w.Rect.Min.X+w.Rect.Dx()/2, w.Rect.Min.Y+w.Rect.Dy()/2, 30)
+		_, ok := at.FindText("Remove from this computer")
+		return ok
+	}) {
+		t.Fatal("Settings has no way to remove it")
+	}
+	at.ClickText("Remove from this computer")
+	at.WaitText(10*time.Second, "It takes away:")
+	at.ClickText("Erase everything")
+	if !p.d.Until(30*time.Second, func() bool {
+		p.d.Scroll(w.Rect.Min.X+w.Rect.Dx()/2, w.Rect.Min.Y+w.Rect.Dy()/2, 30)
+		_, ok := at.FindText("To confirm")
+		return ok
+	}) {
+		t.Fatal("there is nothing to confirm")
+	}
+	field, _ := at.FindText("To confirm")
+	p.d.Click(field.Min.X+40, field.Max.Y+20)
+	p.d.Type("remove")
+	p.d.Key("Return")
+	at.WaitText(30*time.Second, "You can now uninstall")
+	p.gone(p.data)
+	if n := p.secretsOf(); n != 0 {
+		t.Errorf("it is said to be removed, and the keychain has %d items", n)
+	}
+	time.Sleep(4 * time.Second) // somebody reads slowly
+	p.d.Screenshot("removed")
+	if _, ok := at.FindText("You can now uninstall"); !ok || !p.p.Running() {
+		t.Error("the last word does not stay")
+	}
+	at.ClickText("Close")
+	if code := p.p.ExitCode(20 * time.Second); code != 0 {
+		t.Errorf("the program ended with %d:\n%s", code, p.p.Output())
+	}
+	p.gone(p.data)
+	if left := p.d.Leftovers(); slices.ContainsFunc(left, func(f apptest.Found) bool { return strings.Contains(f.Command, "localpc") }) {
+		t.Errorf("still running: %v", left)
+	}
+}
+
 // Where one step fails the others are done, it is named, and what it needs for
 // another try stays.
 func TestRemoveHalfDone(t *testing.T) {

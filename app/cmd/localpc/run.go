@@ -115,13 +115,15 @@ func run(c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer release()
 	removal, err := serve(c)
-	if removal != nil {
-		err = errors.Join(err, c.takeAway(context.Background(), removal.keep))
-		c.farewell(removal.keep, err)
+	if removal == nil {
+		release()
+		return err
 	}
-	return err
+	notes, failed := c.takeAway(context.Background(), removal.keep)
+	release() // somebody may start it anew while the last word is read
+	c.farewell(removal, notes, failed)
+	return errors.Join(err, failed)
 }
 
 // serve runs everything until the program is to end. removal says that it is to
