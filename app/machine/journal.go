@@ -178,7 +178,7 @@ func where(r consent.Request, c consent.Choice) string {
 	}
 	switch c.Contain {
 	case consent.Contained:
-		return "Contained · " + folder + " · network only as you allow"
+		return "Kept inside its " + folder + " · network only as you allow"
 	case consent.FullAccess:
 		return "Full access · " + folder
 	}

@@ -75,7 +75,7 @@ func TestJournalAfterARestart(t *testing.T) {
 		t.Errorf("today %+v", today)
 	}
 	d, err := m.journal.detail(t.Context(), "r1")
-	if err != nil || d.Output != "hello" || d.Exact != "npm test" || !strings.HasPrefix(d.Where, "Contained · folder /project") {
+	if err != nil || d.Output != "hello" || d.Exact != "npm test" || !strings.HasPrefix(d.Where, "Kept inside its folder /project") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if d, err := m.journal.detail(t.Context(), "r3"); err != nil || !strings.Contains(d.Entry.Result, "ended before") {

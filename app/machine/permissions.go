@@ -170,7 +170,7 @@ var extents = []snapshot.Capability{
 	{Name: consent.CapabilityFiles, Label: "Files", Extents: []snapshot.Extent{
 		{Value: "ask", Label: "May be asked for"}, {Value: "read", Label: "Reading only"}, {Value: "off", Label: "Never"}}},
 	{Name: consent.CapabilityShell, Label: "Commands", Extents: []snapshot.Extent{
-		{Value: "ask", Label: "May be asked for"}, {Value: "contained", Label: "Contained only"}, {Value: "off", Label: "Never"}}},
+		{Value: "ask", Label: "May be asked for"}, {Value: "contained", Label: "Inside their folder only"}, {Value: "off", Label: "Never"}}},
 	{Name: consent.CapabilityNetwork, Label: "Network", Extents: []snapshot.Extent{
 		{Value: "ask", Label: "May be asked for"}, {Value: "off", Label: "Never"}}},
 }

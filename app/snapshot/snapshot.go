@@ -223,7 +223,7 @@ type Entry struct {
 type Detail struct {
 	Entry    Entry    `json:"entry"`
 	Sentence string   `json:"sentence"`
-	Where    string   `json:"where"` // "Contained · folder project · no network"
+	Where    string   `json:"where"` // "Kept inside its folder project · network only as you allow"
 	Exact    string   `json:"exact"`
 	Details  []string `json:"details,omitempty"`
 	Output   string   `json:"output"` // so far

@@ -262,7 +262,7 @@ func TestContainmentAndScopes(t *testing.T) {
 	if c, _ := b.choice(); c != (consent.Choice{Scope: consent.Always, Contain: consent.Contained}) {
 		t.Fatalf("choice %+v, want always contained", c)
 	}
-	if !has(s.u.card.win, "Remembers exactly this: shell: run `npm test` in /home/person/project, contained") {
+	if !has(s.u.card.win, "Remembers exactly this: Run `npm test` in /home/person/project, kept inside its folder") {
 		t.Fatalf("the rule is not printed: %q", texts(s.u.card.win))
 	}
 	pick(b.where, fyne.KeyRight)

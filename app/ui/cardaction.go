@@ -38,7 +38,7 @@ func newActionBody(o *openCard) *actionBody {
 		b.scopes = []consent.Scope{consent.Once}
 	}
 	if r.Containable && r.FullOffered {
-		b.where = kit.NewSegments([]string{"Contained", "Full access"}, o.keys, func(i int) {
+		b.where = kit.NewSegments([]string{"Inside its folder", "Full access"}, o.keys, func(i int) {
 			b.full = i == 1
 			b.changed()
 		})

@@ -155,7 +155,7 @@ func TestWideRule(t *testing.T) {
 	if !has(w, "Covers") || !slices.Equal(words(b.wide), []string{"Exactly this", "Deleting in this folder"}) {
 		t.Fatalf("the card offers %q", words(b.wide))
 	}
-	if c, _ := b.choice(); c.Wide || !has(w, "Remembers exactly this: shell: run `find") {
+	if c, _ := b.choice(); c.Wide || !has(w, "Remembers exactly this: Run `find") {
 		t.Errorf("choice %+v, %q", c, texts(w))
 	}
 	press(b.wide, fyne.KeyRight)

@@ -15,7 +15,7 @@ func (p *pairWindow) connect(c snapshot.Connect) {
 	keys := p.keys()
 	col := kit.Column(0, p.banners.box, p.spaced(),
 		kit.NewFlow(pairWidth, kit.Title, kit.Bold("Connect a program", kit.Ink)),
-		kit.Pad(4, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("Any program that uses the E2B SDK can work here, unchanged. It needs three settings, one of them a key of its own.", kit.Dim))))
+		kit.Pad(4, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("Any program that uses the E2B SDK, a kit for AI agents, can work here unchanged. It needs three settings, one of them a key of its own.", kit.Dim))))
 	var first fyne.Focusable
 	if len(c.Lines) == 0 {
 		col.Add(p.naming(keys))
@@ -27,15 +27,15 @@ func (p *pairWindow) connect(c snapshot.Connect) {
 			p.ui.o.App.Clipboard().SetContent(strings.Join(c.Lines, "\n") + "\n")
 			copied.Set(kit.Plain("● Copied", kit.OK))
 		}).WithKeys(keys)
-		about := []kit.Span{kit.Plain("Put these lines into the environment of ", kit.Ink)}
+		about := []kit.Span{kit.Plain("Put these lines into the settings of ", kit.Ink)}
 		about = append(about, kit.Remote(c.Name, kit.Bold("", kit.Ink))...)
-		about = append(about, kit.Plain(", such as its .env file. The key is shown only now.", kit.Ink))
+		about = append(about, kit.Plain(": its environment, or a file called .env beside it. The key is shown only now.", kit.Ink))
 		col.Add(kit.Pad(0, 0, 8, 0, kit.NewFlow(pairWidth, kit.Body, about...)))
 		col.Add(kit.NewExact(pairWidth, 8, keys, strings.Join(c.Lines, "\n")))
 		col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, copyLines, done, copied)))
 		first = copyLines
 	}
-	col.Add(kit.Pad(12, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("Only what a program does with these settings is asked for here. What its own tools do on this computer does not pass through "+Name+".", kit.Dim))))
+	col.Add(kit.Pad(12, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("You are asked only about what a program does with these settings. What it does on this computer by other means does not pass through "+Name+".", kit.Dim))))
 	col.Add(kit.Pad(20, 0, 20, 0, kit.Rule()))
 	col.Add(p.practice(c, keys))
 	p.set(pageConnect, col, kit.Row(8, kit.Space(), kit.NewButton("Close", kit.Normal, p.leave).WithKeys(keys)), first)

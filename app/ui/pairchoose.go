@@ -42,8 +42,8 @@ func newChoosePage(p *pairWindow) *choosePage {
 		p.keyed(e)
 	}}
 	c.options = kit.NewOptions(pairWidth, []kit.Option{
-		{Icon: theme.IconNameComputer, Name: "This computer only", Line: "For programs that run here and use the E2B SDK"},
-		{Icon: theme.IconNameStorage, Name: "My own hub", Line: "An address you were given"},
+		{Icon: theme.IconNameComputer, Name: "This computer only", Line: "For programs that run on it"},
+		{Icon: theme.IconNameStorage, Name: "My own hub", Line: "A server of yours, or of your company: you have its address"},
 		{Icon: theme.IconNameLogin, Name: "AutoGPT", Line: "Sign in with your browser"},
 	}, wayThis, keys, func(int) { p.failed = ""; p.draw() })
 	c.options.OnTap = func(i int) {

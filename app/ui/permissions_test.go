@@ -23,7 +23,7 @@ func (s *stage) settled(n *snapshot.Snapshot) {
 	n.Secrets = "in the keychain"
 	n.Grants = []snapshot.Grant{
 		{ID: "g1", Who: "Claude", May: "Read and write in ~/project", Scope: "this session", Session: "s1", LastUsed: now.Add(-2 * time.Minute)},
-		{ID: "g2", Who: "Claude", May: "Run `npm test` in ~/project, contained", Scope: "always", LastUsed: now},
+		{ID: "g2", Who: "Claude", May: "Run `npm test` in ~/project, kept inside its folder", Scope: "always", LastUsed: now},
 		{ID: "g3", Who: "Claude", May: "Delete what it did not make in ~/project", Scope: "15 minutes", Until: now.Add(11*time.Minute + 24*time.Second), LastUsed: now.Add(-time.Minute)},
 		{ID: "g4", Who: "AutoGPT", May: "Reach example.org:443", Deny: true, Scope: "15 minutes", Until: now.Add(4 * time.Minute)},
 	}
@@ -38,7 +38,7 @@ func (s *stage) settled(n *snapshot.Snapshot) {
 	}
 	n.Capabilities = []snapshot.Capability{
 		{Name: "files", Label: "Files", Extent: "ask", Extents: []snapshot.Extent{{Value: "ask", Label: "May be asked for"}, {Value: "read", Label: "Reading only"}, {Value: "off", Label: "Never"}}},
-		{Name: "shell", Label: "Commands", Extent: "contained", Extents: []snapshot.Extent{{Value: "ask", Label: "May be asked for"}, {Value: "contained", Label: "Contained only"}, {Value: "off", Label: "Never"}}},
+		{Name: "shell", Label: "Commands", Extent: "contained", Extents: []snapshot.Extent{{Value: "ask", Label: "May be asked for"}, {Value: "contained", Label: "Inside their folder only"}, {Value: "off", Label: "Never"}}},
 		{Name: "network", Label: "Network", Extent: "off", Extents: []snapshot.Extent{{Value: "ask", Label: "May be asked for"}, {Value: "off", Label: "Never"}}},
 	}
 	n.Settings = snapshot.Settings{Name: "Workshop PC", Folder: "/home/person/Documents", Autostart: true, Data: "/home/person/.local/share/localpc", Version: "0.4.0",

@@ -467,7 +467,7 @@ func TestNothingIsCutOff(t *testing.T) {
 	entries = slices.Clone(entries)
 	entries[0].Outcome, entries[0].Result = snapshot.Halted, "The person at this computer stopped this."
 	s.snapshot(func(n *snapshot.Snapshot) { n.Entries = entries })
-	s.u.Handle(desklink.Down{Detail: &snapshot.Detail{Entry: entries[0], Where: "Contained · folder /home/person/a/long/way/down · network only as you allow"}})
+	s.u.Handle(desklink.Down{Detail: &snapshot.Detail{Entry: entries[0], Where: "Kept inside its folder /home/person/a/long/way/down · network only as you allow"}})
 	inside("stopped")
 	w.Resize(fyne.NewSize(520, 500))
 	inside("in a narrow window")

@@ -13,7 +13,7 @@ import (
 )
 
 // uncontained is said wherever a container would be.
-const uncontained = "Programs can't be contained on this system, so each command would have full access."
+const uncontained = "Programs can't be kept inside a folder on this system, so each command would have full access."
 
 // container is never made here.
 type container struct {

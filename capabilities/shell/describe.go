@@ -204,17 +204,17 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 	}
 	switch {
 	case pl.noContain != "":
-		d.Details = append(d.Details, "It can't be contained, so it could do everything that you can do. "+pl.noContain)
+		d.Details = append(d.Details, "It can't be kept inside its folder, so it could do everything that you can do. "+pl.noContain)
 		d.Risk, d.Scopes = consent.RiskHigh, []consent.Scope{consent.Session}
 	case has(consent.EffectUnknown):
 		d.Scopes = []consent.Scope{consent.Session}
 	case d.Risk >= consent.RiskHigh:
 		d.Scopes = []consent.Scope{consent.Session, consent.Minutes15}
 	case !slices.ContainsFunc(d.Effects, func(e consent.Effect) bool { return !slices.Contains(quietKinds, e.Kind) }):
-		d.Wide = &capabilities.Wide{Action: d.Action, Effects: quietKinds, Words: "contained commands that read, make files, and run or install programs in this folder; each connection is asked for"}
+		d.Wide = &capabilities.Wide{Action: d.Action, Effects: quietKinds, Words: "commands kept inside this folder that read, make files, and run or install programs there; each connection is asked for"}
 	}
 	if d.FullOffered && d.Containable && namesDiffer(pl.exact) && has(consent.EffectDelete, consent.EffectOverwrite, consent.EffectMove, consent.EffectAccess, consent.EffectCreate) {
-		d.Details = append(d.Details, "What is counted holds in the container. With full access ~ is your own home, and /tmp this computer's own")
+		d.Details = append(d.Details, "What is counted holds inside the folder. With full access ~ is your own home, and /tmp this computer's own")
 	}
 	return d
 }

@@ -360,7 +360,7 @@ func TestRememberedSessions(t *testing.T) {
 
 func TestRuleWords(t *testing.T) {
 	rule := consent.Rule{Hub: "this", Principal: "p1", Folder: "/project", Capability: "shell", Action: "run", Exact: "npm test", Contain: consent.Contained}
-	if got, want := policy.RuleWords(rule, consent.Choice{}), "shell: run `npm test` in /project, contained"; got != want {
+	if got, want := policy.RuleWords(rule, consent.Choice{}), "Run `npm test` in /project, kept inside its folder"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// Whatever is part of the match is part of the words.

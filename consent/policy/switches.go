@@ -31,10 +31,10 @@ func (s Switches) deny(r consent.Request) string {
 	case r.Capability == consent.CapabilityShell && s.Shell == Off:
 		return "Commands are switched off in Settings on this computer."
 	case r.Action == "run" && s.Shell == Contained && !r.Containable:
-		return "Commands may only run contained, as Settings on this computer has it, and this one can't be."
+		return "Commands may only run inside their folder, as Settings on this computer has it, and this one can't be kept there."
 	case r.Action == "run" && s.Shell == Contained && r.FullOffered:
 		// It was offered before that was switched off; see Offer.
-		return "Commands may only run contained since a moment ago, as Settings on this computer has it. Ask again."
+		return "Commands may only run inside their folder since a moment ago, as Settings on this computer has it. Ask again."
 	case r.Capability == consent.CapabilityNetwork && s.Network == Off:
 		return "Connections are switched off in Settings on this computer."
 	}

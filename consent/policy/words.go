@@ -62,6 +62,45 @@ func effectWords(kinds string) string {
 	return strings.Join(out, ", ")
 }
 
+// actionWords begin the words of a rule, by its capability and action; what
+// follows is the exact text, or for a broad rule the folder.
+var actionWords = map[string]struct{ exact, wide string }{
+	"shell run": {"Run", "Run commands"}, "files read": {"Read", "Read files"}, "files stat": {"Look at", "Look at files"}, "files list": {"List", "List folders"},
+	"files write": {"Write", "Write files"}, "files mkdir": {"Make the folder", "Make folders"}, "files move": {"Move", "Move files"}, "files delete": {"Delete", "Delete files"},
+	"files ": {"Use", "Use files"}, "network internet": {"Reach", "Reach the internet"}, "network home": {"Reach", "Reach the home network"},
+	"network local": {"Reach", "Reach this computer's own programs"}, "network link": {"Reach", "Reach the network that this computer is plugged into"},
+}
+
+// placeWords say where a connection leads.
+var placeWords = map[string]string{"internet": " on the internet", "home": " in the home network", "local": " on this computer itself", "link": " on the network that this computer is plugged into"}
+
+// begin words what a rule allows or denies, before its conditions.
+func begin(r consent.Rule) string {
+	words, known := actionWords[r.Capability+" "+r.Action]
+	if !known {
+		action := r.Action
+		if r.Wide && action == "" {
+			action = "anything"
+		}
+		words.exact = consent.Visible(r.Capability, false) + ": " + consent.Visible(action, false)
+		words.wide = words.exact
+	}
+	s, in := words.wide, " in "
+	if r.Exact != "" {
+		s = words.exact + " `" + consent.Visible(r.Exact, false) + "`"
+	}
+	if r.Capability == "network" && known {
+		in = ", from "
+		if r.Exact != "" {
+			s += placeWords[r.Action]
+		}
+	}
+	if r.Folder != "" {
+		s += in + consent.Visible(r.Folder, false)
+	}
+	return s
+}
+
 // RuleWords prints a rule exactly as it will match.
 func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Capability == consent.CapabilitySession {
@@ -76,23 +115,13 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Capability == consent.CapabilityFolders && r.Action == "browse" {
 		return "See the names of folders on this computer"
 	}
-	action := r.Action
-	if r.Wide && action == "" {
-		action = "anything"
-	}
-	s := consent.Visible(r.Capability, false) + ": " + consent.Visible(action, false)
-	if r.Exact != "" {
-		s += " `" + consent.Visible(r.Exact, false) + "`"
-	}
-	if r.Folder != "" {
-		s += " in " + consent.Visible(r.Folder, false)
-	}
+	s := begin(r)
 	if r.Cwd != "" {
 		s += ", working in " + consent.Visible(r.Cwd, false)
 	}
 	switch r.Contain {
 	case consent.Contained:
-		s += ", contained"
+		s += ", kept inside its folder"
 	case consent.FullAccess:
 		s += ", full access, as long as the scripts it names stay as they are"
 	}

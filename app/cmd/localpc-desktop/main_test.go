@@ -59,7 +59,9 @@ type desk struct {
 func start(t *testing.T, o apptest.Options, env ...string) *desk {
 	t.Helper()
 	o.NoTray, o.NoKeyring, o.NoNotifications, o.Ordinary = true, true, true, true
-	o.Width, o.Height = 1240, 860
+	if o.Width == 0 {
+		o.Width, o.Height = 1240, 860
+	}
 	d := &desk{Desktop: apptest.New(t, o), t: t}
 	inR, inW, err := os.Pipe()
 	if err != nil {

@@ -301,7 +301,7 @@ func TestPictures(t *testing.T) {
 			log.ClickText("Run npm test")
 			d.until("GetDetail", func(u desklink.Up) bool { return u.Intent != nil && u.Intent.Kind == snapshot.GetDetail })
 			d.send(desklink.Down{Detail: &snapshot.Detail{Entry: snapshot.Entry{ID: "1", What: "Run npm test", Capability: "shell", Outcome: snapshot.Running, By: "session card", CanStop: true},
-				Sentence: "Claude Desktop runs npm test", Where: "Contained · folder ~/project · network only as you allow", Exact: "npm test",
+				Sentence: "Claude Desktop runs npm test", Where: "Kept inside its folder ~/project · network only as you allow", Exact: "npm test",
 				Output: "> project@1.0.0 test\n✓ parses dates (4 ms)\n✓ keeps order (1 ms)\n"}})
 			shot("activity", "Activity", "Claude Desktop runs npm test")
 			d.snapshot(func(s *snapshot.Snapshot) {
@@ -312,6 +312,40 @@ func TestPictures(t *testing.T) {
 			shot("activity-stopped", "Activity", "2 commands ended. Nothing runs until you resume")
 			log.ClickText("Export")
 			shot("activity-export", "Activity", "Every request, decision and outcome")
+		})
+	}
+}
+
+// On a small screen, and at twice the size, a session card with all its ways is
+// whole on the screen, and its buttons are in sight.
+func TestSessionCardOnASmallScreen(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string]string{"small": "FYNE_SCALE=1", "twice": "FYNE_SCALE=2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := apptest.Options{Width: 1024, Height: 700}
+			d := start(t, o, env, "LOCALPC_THEME=light")
+			c := session("session", d.Home+"/Documents/website", d.Home+"/Documents")
+			d.send(desklink.Down{Card: &c})
+			d.shown("session")
+			time.Sleep(time.Second)
+			card := d.Window(cardTitle)
+			if name == "small" { // at twice the size one scrolls to it
+				card.ClickText("Another way")
+				card.WaitText(soon, "Trusted for 15 minutes")
+				card.ClickText("Trusted for 15 minutes")
+				card.WaitText(soon, "What it deletes or replaces")
+			}
+			d.Screenshot("session-" + name)
+			r, ok := card.Rect()
+			if !ok || r.Min.Y < 0 || r.Max.Y > o.Height || r.Max.X > o.Width {
+				t.Errorf("the card takes %v of a screen of %d by %d", r, o.Width, o.Height)
+			}
+			for _, word := range []string{"Deny", "Not for the next 15 minutes"} {
+				if at, ok := card.FindText(word); !ok || at.Max.Y > o.Height {
+					t.Errorf("%q is not in sight: %v", word, at)
+				}
+			}
 		})
 	}
 }

@@ -42,11 +42,13 @@ type parts struct {
 	tell     func(title, body string) // a notification; nil without a display
 	// removal is set once the program is to be taken off this computer.
 	removal atomic.Pointer[removal]
-	closers []func()
+	// byWindow: a window asked for that, and waits for the last word.
+	byWindow atomic.Bool
+	closers  []func()
 }
 
 // removal of this program: keep leaves the record. desktop has the window that
-// asked for it, if there is a display.
+// asked for it, nil where none did.
 type removal struct {
 	keep    bool
 	desktop *desklink.Host
@@ -146,7 +148,11 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 // hooks joins the machine to the tray, the notifications and the desktop.
 func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 	h := machine.Hooks{Quit: quit, Remove: func(keep bool) {
-		p.removal.Store(&removal{keep, p.desktop})
+		r := &removal{keep: keep}
+		if p.byWindow.Load() {
+			r.desktop = p.desktop
+		}
+		p.removal.Store(r)
 		quit()
 	}}
 	p.tray = tray.New(tray.Options{Log: p.log, Intent: p.wish, Host: func(present bool) {
@@ -168,13 +174,16 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 		OnShown:  func(id string) { p.machine.Asks().Shown(id) },
 		OnAnswer: p.answer,
 		OnIntent: func(ctx context.Context, in snapshot.Intent) (snapshot.Reply, error) {
+			if in.Kind == snapshot.Remove {
+				p.byWindow.Store(true)
+			}
 			return p.machine.Intend(ctx, in)
 		},
 		OnLost: func() { p.machine.Asks().Lost(p.desktop) },
 	})
 	p.closers = append(p.closers, func() {
-		if p.removal.Load() != nil {
-			p.desktop.Retire() // the window that asked for it waits
+		if r := p.removal.Load(); r != nil && r.desktop != nil {
+			r.desktop.Retire() // its window waits for the last word
 			return
 		}
 		p.desktop.Close()

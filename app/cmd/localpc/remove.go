@@ -199,10 +199,9 @@ const lastWordFor = 10 * time.Minute
 // farewell tells a person at a display how the removal went: in the window in
 // which it began, until that is closed, or else by a notification.
 func (c *cli) farewell(r *removal, notes []string, err error) {
-	if r.desktop == nil {
+	if !hasDisplay() {
 		return
 	}
-	defer r.desktop.Close()
 	if r.keep {
 		notes = append(notes, "The record of what was done here stays in "+c.paths.Data+".")
 	}
@@ -214,8 +213,11 @@ func (c *cli) farewell(r *removal, notes []string, err error) {
 	case err != nil:
 		word.Problem = err.Error()
 	}
-	if r.desktop.LastWord(word, lastWordFor) {
-		return
+	if r.desktop != nil {
+		defer r.desktop.Close()
+		if r.desktop.LastWord(word, lastWordFor) {
+			return
+		}
 	}
 	title, words := "Local PC Executor was removed", "Nothing of it runs on this computer any more."
 	switch {

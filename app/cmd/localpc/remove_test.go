@@ -138,15 +138,9 @@ func TestRemoveByMouse(t *testing.T) {
 	t.Parallel()
 	p := start(t, apptest.Options{NoTray: true})
 	p.pair()
-	c, err := control.Dial(filepath.Join(p.data, "control.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
 	p.d.CloseWindow(p.d.WaitWindow(20*time.Second, "Connect a program"))
-	if _, err := c.Intend(snapshot.Intent{Kind: snapshot.ShowWindow, Text: snapshot.WindowSettings}); err != nil {
-		t.Fatal(err)
-	}
+	p.d.WaitWindow(20*time.Second, "Local PC")
+	p.d.Window("Local PC").ClickText("Settings")
 	w := p.d.WaitWindow(20*time.Second, "Settings")
 	p.d.WaitText(20*time.Second, "General")
 	at := p.d.Window("Settings")
