@@ -257,6 +257,34 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestLooksOnce: a long line costs no more looks than a short one, and one that
+// goes through a long list again and again is given up.
+func TestLooksOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		names int
+		gives bool
+	}{
+		"patterns": {strings.Repeat("sort *; ", 900), 50, false},
+		"outputs":  {strings.Repeat("foo -o nope; ", 900), 50, false},
+		"long":     {strings.Repeat("sort *; ", 900), 20_000, true},
+		"scripts":  {strings.Repeat("sh show.sh; ", 500), 50, false},
+	} {
+		cmd := command(c.text)
+		looks := 0
+		read := cmd.Read
+		cmd.Read = func(p string) ([]byte, bool) { looks++; return read(p) }
+		cmd.List = func(d string) ([]string, bool) { looks++; return make([]string, c.names), d == "/home/user" }
+		j := Line(cmd)
+		if looks > 10 {
+			t.Errorf("%s: %d looks", name, looks)
+		}
+		if (j.Problem != "") != c.gives {
+			t.Errorf("%s: %q", name, j.Problem)
+		}
+	}
+}
+
 // TestSame: what is shown is from the same judgement as what runs.
 func TestSame(t *testing.T) {
 	for _, l := range lines(t, "testdata/lines.txt") {

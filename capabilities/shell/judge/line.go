@@ -37,6 +37,7 @@ func Line(cmd Command) (j Judgement) {
 		j.Parts = w.finish()
 		j.Read = slices.Sorted(maps.Keys(w.read))
 	}()
+	w.once()
 	size := 0
 	for _, a := range cmd.Argv {
 		size += len(a)
@@ -205,6 +206,43 @@ type walker struct {
 	dry      int  // more than none: nothing is noted down
 	nest     int  // how deep in the syntax
 	conds    int  // more than none: in a condition
+}
+
+// once makes each file be read, and each directory be listed, once. What is
+// looked for in a long list counts for more than one step.
+func (w *walker) once() {
+	type file struct {
+		text []byte
+		ok   bool
+	}
+	type list struct {
+		names []string
+		ok    bool
+	}
+	if read := w.cmd.Read; read != nil {
+		files := map[string]file{}
+		w.cmd.Read = func(p string) ([]byte, bool) {
+			f, seen := files[p]
+			if !seen {
+				f.text, f.ok = read(p)
+				files[p] = f
+			}
+			return f.text, f.ok
+		}
+	}
+	if names := w.cmd.List; names != nil {
+		lists := map[string]list{}
+		w.cmd.List = func(dir string) ([]string, bool) {
+			l, seen := lists[dir]
+			if !seen {
+				l.names, l.ok = names(dir)
+				lists[dir] = l
+			}
+			w.steps += len(l.names) / 100
+			w.step()
+			return l.names, l.ok
+		}
+	}
 }
 
 func (w *walker) step() {

@@ -244,7 +244,10 @@ func (c *call) dashless(p *program, w word) bool {
 			return p.is&mild != 0
 		}
 		for _, n := range names {
-			if fits, err := path.Match(head, n); strings.HasPrefix(n, "-") && (err != nil || fits) {
+			if !strings.HasPrefix(n, "-") {
+				continue
+			}
+			if fits, err := path.Match(head, n); err != nil || fits {
 				return false
 			}
 		}

@@ -262,7 +262,10 @@ func (w *walker) chosen(a Act) string {
 	if n := slices.Concat(a.Find.Names, a.Find.FoldNames, a.Find.Paths); len(n) > 0 {
 		what += " named " + strings.Join(n, ", ")
 	}
-	if len(a.Find.Others) > 0 {
+	switch {
+	case len(a.Find.Others) == 1 && strings.HasPrefix(a.Find.Others[0], "that "):
+		what += " " + a.Find.Others[0]
+	case len(a.Find.Others) > 0:
 		what += " that fit some tests"
 	}
 	where := w.list(a.Paths)

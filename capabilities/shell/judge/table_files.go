@@ -284,7 +284,7 @@ func (c *call) tidies() {
 		}
 		ws = ws[1:]
 	}
-	f := &Find{Names: t.names, Types: "f", MaxDepth: -1, Others: []string{"what is not tidy yet"}}
+	f := &Find{Names: t.names, Types: "f", MaxDepth: -1, Others: []string{"that are not tidy yet"}}
 	some := false
 	for _, w := range ws {
 		if w.sureness == sure {

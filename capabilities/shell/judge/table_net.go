@@ -331,7 +331,7 @@ func rsync(c *call, o *opts) {
 	if o.has("delete", "delete-before", "delete-during", "delete-delay", "delete-after", "delete-excluded") {
 		if h, _ := remoteHost(to.text); h == "" {
 			if ps, ok := c.names(opWhat(Delete), to); ok {
-				c.act(Act{Op: Delete, Paths: ps, Recursive: true, Find: &Find{MinDepth: 1, MaxDepth: -1, Others: []string{"what is not in the source"}}})
+				c.act(Act{Op: Delete, Paths: ps, Recursive: true, Find: &Find{MinDepth: 1, MaxDepth: -1, Others: []string{"that are not in the source"}}})
 			}
 		}
 	}
