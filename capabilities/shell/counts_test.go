@@ -152,6 +152,11 @@ func TestWhatTheSessionMadeIsItsOwn(t *testing.T) {
 		"echo 4 > keep.txt && ln -f keep.txt build":       "",
 		"echo 4 > keep.txt && mv keep.txt \"$PWD/build\"": "",
 		"ln -s build l && ln -sfn out l":                  consent.Allowed,
+		"rm ../user/own.txt":                              consent.Allowed, // out of the folder, and back in
+		"rm out/../../../home/user/own.txt":               consent.Allowed,
+		"rm ../user/mine.txt":                             "",
+		"rm ../users/own.txt":                             "",
+		"rm ../../../home/user/own.txt":                   "", // there is nothing above /, and this is a way through it
 		"chmod -R 700 .":                                  "",
 		"rm -rf /etc/x":                                   "",
 		"echo x > .envrc":                                 "",

@@ -123,8 +123,15 @@ func workers() map[string]*program {
 	for _, n := range []string{"fdupes", "jdupes", "rmlint", "tmpreaper", "tmpwatch", "bleachbit", "logrotate"} {
 		m[n] = &program{is: free, do: unclear("which files it deletes is only known when it runs")}
 	}
-	for _, n := range []string{"wipe", "srm", "trash", "trash-put", "gvfs-trash", "gvfs-rm", "rm-improved", "rip"} {
+	for _, n := range []string{"wipe", "srm", "trash", "trash-put", "gvfs-trash", "gvfs-rm", "rm-improved", "rip", "rimraf", "del-cli", "del"} {
 		m[n] = &program{is: free, do: deletesAll}
+	}
+	for _, n := range []string{"bunx", "pnpx", "uvx"} {
+		m[n] = &program{says: "Runs a program that it downloads first", is: free, do: func(c *call, o *opts) {
+			c.act(Act{Op: Connect})
+			c.act(Act{Op: Run, Program: c.name})
+			c.hands(c.args[1:])
+		}}
 	}
 	for _, n := range []string{"dos2unix", "unix2dos", "mac2unix", "fromdos", "todos", "tidyp", "recode"} {
 		m[n] = &program{is: free, do: editsAll}

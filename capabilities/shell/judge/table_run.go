@@ -95,6 +95,9 @@ func (c *call) module(args []word) {
 		if args[0].is("http.server") {
 			c.act(Act{Op: Connect})
 		}
+		if _, ok := tidiers[args[0].text]; ok && args[0].sureness == sure {
+			c.hands(args)
+		}
 	}
 }
 
@@ -149,7 +152,7 @@ func installer(host string, installs, settings, connects string) func(*call, *op
 				c.act(Act{Op: Connect, Host: host})
 			}
 			c.decided()
-			if sub == "x" || sub == "dlx" {
+			if sub == "x" || sub == "dlx" || sub == "run" {
 				c.handsOn(sub)
 			}
 		case slices.Contains(strings.Fields(settings), sub):
@@ -172,7 +175,7 @@ func installer(host string, installs, settings, connects string) func(*call, *op
 // handsOn judges the command behind the subcommand that starts it. What npm run
 // starts stands in package.json.
 func (c *call) handsOn(sub string) {
-	if sub == "run" && !slices.Contains([]string{"uv", "poetry", "pdm", "conda", "mamba", "pipenv", "hatch", "rye"}, c.name) {
+	if sub == "run" && !slices.Contains([]string{"uv", "poetry", "pdm", "conda", "mamba", "pipenv", "hatch", "rye", "pipx"}, c.name) {
 		return
 	}
 	for i, a := range c.args[1:] {

@@ -158,11 +158,21 @@ func (l *looker) resolve(seen string, follow bool) (spot, way) {
 	if !ok {
 		return spot{}, outside
 	}
-	return l.walkTo([]spot{l.top(b)}, strings.Split(rel, "/"), follow)
+	above := strings.TrimSuffix(seen, "/"+rel)
+	if rel == "." {
+		above = ""
+	}
+	return l.walkFrom(above, []spot{l.top(b)}, strings.Split(rel, "/"), follow)
 }
 
 // walkTo goes on from the last of trail.
 func (l *looker) walkTo(trail []spot, todo []string, follow bool) (spot, way) {
+	return l.walkFrom("", trail, todo, follow)
+}
+
+// walkFrom is walkTo where the top of trail has the name above, so that a name
+// that leads out of it and back in is found: ../user/a in /home/user.
+func (l *looker) walkFrom(above string, trail []spot, todo []string, follow bool) (spot, way) {
 	trail = slices.Clone(trail)
 	for links := 0; len(todo) > 0; {
 		c := todo[0]
@@ -173,7 +183,10 @@ func (l *looker) walkTo(trail []spot, todo []string, follow bool) (spot, way) {
 			continue
 		case "..":
 			if len(trail) == 1 {
-				return spot{}, outside
+				if todo = backIn(above, todo); todo == nil {
+					return spot{}, outside
+				}
+				continue
 			}
 			trail = trail[:len(trail)-1]
 			continue
@@ -196,7 +209,7 @@ func (l *looker) walkTo(trail []spot, todo []string, follow bool) (spot, way) {
 				if !ok {
 					return s, outside
 				}
-				trail, target = []spot{l.top(b)}, rel
+				trail, target, above = []spot{l.top(b)}, rel, ""
 			}
 			todo = append(strings.Split(target, "/"), todo...)
 			continue
@@ -207,6 +220,22 @@ func (l *looker) walkTo(trail []spot, todo []string, follow bool) (spot, way) {
 		trail = append(trail, s)
 	}
 	return trail[len(trail)-1], in
+}
+
+// backIn is what is left of a way that has gone up from above, when it comes
+// back to it; nil when it does not.
+func backIn(above string, todo []string) []string {
+	way := strings.Split(strings.Trim(above, "/"), "/")
+	n := 1
+	for ; len(todo) > 0 && (todo[0] == ".." || todo[0] == "." || todo[0] == ""); todo = todo[1:] {
+		if todo[0] == ".." {
+			n++
+		}
+	}
+	if above == "" || n > len(way) || len(todo) < n || !slices.Equal(todo[:n], way[len(way)-n:]) {
+		return nil
+	}
+	return append([]string{"."}, todo[n:]...)
 }
 
 // child looks up one name.
