@@ -107,16 +107,11 @@ func (w *cardWindow) show(c desklink.Card) {
 		}
 		w.now.end()
 	}
-	o := &openCard{of: w, card: c, width: w.ui.fit(w.win, fyne.NewSize(cardWidth, 1)).Width - 2*cardPad}
+	o := &openCard{of: w, card: c}
 	o.read.seen = map[string]bool{}
 	o.keys = &kit.Keys{Rune: o.rune, Key: o.key, Live: func() bool { return o.armed && !o.gone }}
-	if c.Request.Capability == consent.CapabilitySession {
-		o.body = newSessionBody(o)
-	} else {
-		o.body = newActionBody(o)
-	}
 	w.now = o
-	o.build()
+	o.begin()
 	switch {
 	case !fresh: // it is there already
 	case w.ui.o.Screen != nil:
@@ -125,8 +120,27 @@ func (w *cardWindow) show(c desklink.Card) {
 		w.win.Show()
 	}
 	w.mapped = true
-	o.refit() // the scale is known now
+	if o.width != w.width() { // the scale is known now
+		o.begin()
+	}
+	o.refit()
 	o.tick()
+}
+
+// width is that of a card's contents.
+func (w *cardWindow) width() float32 {
+	return w.ui.fit(w.win, fyne.NewSize(cardWidth, 1)).Width - 2*cardPad
+}
+
+// begin draws a card that nobody has seen yet.
+func (o *openCard) begin() {
+	o.width = o.of.width()
+	if o.card.Request.Capability == consent.CapabilitySession {
+		o.body = newSessionBody(o)
+	} else {
+		o.body = newActionBody(o)
+	}
+	o.build()
 }
 
 // close takes a card off the screen, if it is still this one.
@@ -191,8 +205,22 @@ func (o *openCard) update(c desklink.Card) {
 func (o *openCard) set(main, foot fyne.CanvasObject, want func() float32) {
 	o.want = want
 	o.cut = kit.Rule()
-	o.of.win.SetContent(kit.Frame(o.beacon(), main, kit.Column(0, o.cut, foot)))
+	o.of.win.SetContent(container.New(fitting{o}, kit.Frame(o.beacon(), main, kit.Column(0, o.cut, foot))))
 	o.refit()
+}
+
+// fitting lets a window become as narrow as its card: text that was laid out
+// wider, before the scale was known, would keep it wide.
+type fitting struct{ o *openCard }
+
+func (f fitting) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	m := objects[0].MinSize()
+	return fyne.NewSize(min(m.Width, f.o.width+2*cardPad), m.Height)
+}
+
+func (f fitting) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	objects[0].Move(fyne.Position{})
+	objects[0].Resize(size)
 }
 
 // refit gives the window the height that its contents want now.

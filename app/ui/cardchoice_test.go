@@ -290,7 +290,7 @@ func TestTrusted(t *testing.T) {
 		t.Fatalf("to see it chooses %q: %q", got.Mode, texts(w))
 	}
 	keyOn(w, fyne.KeyDown)
-	if has(w, "Remember for") || !has(w, "is gone. After that it goes on as “Work in this folder”.") || o.allow.Text() != "Start, trusted" {
+	if has(w, "Remember for") || !has(w, "What it deletes or replaces meanwhile is gone for good.") || o.allow.Text() != "Start, trusted" {
 		t.Errorf("the card says %q", texts(w))
 	}
 	if got, _ := b.choice(); got.Mode != consent.ModeTrusted || got.Remember {
@@ -314,7 +314,7 @@ func TestWaysAreExplained(t *testing.T) {
 	c := s.session("/home/person/project")
 	s.card(c)
 	s.tap(s.u.card.win, otherWay)
-	for _, want := range []string{"Trusted for 15 minutes", "but programs may do so on their own", "change or delete files there without asking, for 15 minutes."} {
+	for _, want := range []string{"Trusted for 15 minutes", "but programs may do so on their own", "but delete and replace without asking."} {
 		if !has(s.u.card.win, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(s.u.card.win))
 		}

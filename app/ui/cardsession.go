@@ -149,9 +149,9 @@ func (b *sessionBody) trusted() bool { return modes[b.mode.Selected()] == consen
 func (b *sessionBody) draw() {
 	tail := fyne.CanvasObject(b.remember)
 	if b.trusted() {
-		tail = kit.Note(b.o.width, kit.ToneWarn, kit.Plain("What it deletes or replaces in these 15 minutes is gone. After that it goes on as “"+policy.ModeWords(consent.ModeWork)+"”.", kit.Ink))
+		tail = kit.Note(b.o.width, kit.ToneWarn, kit.Plain("What it deletes or replaces meanwhile is gone for good.", kit.Ink))
 	}
-	b.tail.Objects = []fyne.CanvasObject{kit.Pad(12, 0, 0, 0, tail)}
+	b.tail.Objects = []fyne.CanvasObject{kit.Pad(8, 0, 0, 0, tail)}
 	b.tail.Refresh()
 }
 
@@ -165,9 +165,9 @@ func modeLine(m consent.Mode, noContainer bool) string {
 	case m == consent.ModeWork:
 		return "Read and create files, run programs. Your other files stay closed, and the network until you allow it. You are asked before what was there is deleted or replaced, but programs may do so on their own."
 	case m == consent.ModeTrusted && noContainer:
-		return "Work in this folder, and change or delete files there without asking, for 15 minutes. You are asked before each command all the same."
+		return "Work in this folder, but delete and replace without asking. You are asked before each command all the same."
 	case m == consent.ModeTrusted:
-		return "Work in this folder, and change or delete files there without asking, for 15 minutes."
+		return "Work in this folder, but delete and replace without asking."
 	}
 	return "Nothing happens before you have seen it."
 }

@@ -341,6 +341,10 @@ func TestSessionCardOnASmallScreen(t *testing.T) {
 			if !ok || r.Min.Y < 0 || r.Max.Y > o.Height || r.Max.X > o.Width {
 				t.Errorf("the card takes %v of a screen of %d by %d", r, o.Width, o.Height)
 			}
+			if name == "small" { // nothing is left to scroll to
+				card.WaitText(soon, "Start, trusted")
+				card.WaitNoText(soon, "Read on")
+			}
 			for _, word := range []string{"Deny", "Not for the next 15 minutes"} {
 				if at, ok := card.FindText(word); !ok || at.Max.Y > o.Height {
 					t.Errorf("%q is not in sight: %v", word, at)
