@@ -334,6 +334,9 @@ func (c *call) gitSub(sub string, args []word) {
 		case "list", "show":
 			c.gitShows(sub, args[1:])
 		case "drop", "clear":
+			if slices.ContainsFunc(c.w.parts, func(p *part) bool { return p.name == "git" && slices.Contains(p.Argv, "stash") }) {
+				c.unknown("it throws away changes that the same line puts aside")
+			}
 			c.inGit(Delete, "refs/stash")
 		default:
 			c.gitArgv(GitReset, sub, args)

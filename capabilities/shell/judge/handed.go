@@ -14,10 +14,16 @@ import (
 func (c *call) outputs() {
 	args := c.args[1:]
 	for i, a := range args {
-		if a.sureness != sure || len(a.text) < 2 || a.text[0] != '-' {
+		if len(a.text) < 2 || a.text[0] != '-' {
 			continue
 		}
 		name, v, eq := strings.Cut(strings.TrimLeft(a.text, "-"), "=")
+		if a.sureness != sure {
+			if eq && surelyOutput(name) {
+				c.unknown(opWhat(Write) + ": " + loosely(a) + " decides it")
+			}
+			continue
+		}
 		w := lit(v)
 		switch {
 		case eq:
@@ -34,10 +40,18 @@ func (c *call) outputs() {
 		default:
 			continue
 		}
-		if w.sureness == sure && c.thereFile(w.text) {
+		switch {
+		case w.sureness == unsure && surelyOutput(name):
+			c.unknown(opWhat(Write) + ": " + loosely(w) + " decides it")
+		case w.sureness == pattern, w.sureness == sure && c.thereFile(w.text):
 			c.on(Write, w)
 		}
 	}
+}
+
+// surelyOutput are the names that mean a file nearly everywhere.
+func surelyOutput(option string) bool {
+	return option == "o" || option == "out" || option == "output" || option == "keyout"
 }
 
 func namesOutput(option string) bool {

@@ -216,7 +216,7 @@ func (e *env) split(v word, quoted bool) []piece {
 		return []piece{{word: v}}
 	case pattern:
 		// One name of those that fit, cut at its blanks.
-		if e.w.plainNames(e.st, v.text) && !e.st.oddSplit {
+		if (newTemp(v) || e.w.plainNames(e.st, v.text)) && !e.st.oddSplit {
 			return []piece{{word: v}}
 		}
 		return []piece{{word: word{sureness: unsure, many: true, why: "a name with blanks in it"}}}
