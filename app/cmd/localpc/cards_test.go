@@ -191,7 +191,7 @@ func TestNoTrayHost(t *testing.T) {
 	p := start(t, apptest.Options{NoTray: true})
 	p.d.WaitWindow(30*time.Second, "Local PC")
 	// It opens behind the one that the person is at: Pair is still whole.
-	p.d.WaitText(10*time.Second, "For", "programs", "that", "run", "here")
+	p.d.WaitText(10*time.Second, "For", "programs", "that", "run", "on", "it")
 	p.d.ClickText("Not", "now")
 	p.d.WaitText(10*time.Second, "Stop", "everything")
 	p.d.Screenshot("no-tray")

@@ -51,7 +51,7 @@ func BenchmarkScreenshots(b *testing.B) {
 	d.Type(hub.address)
 	p.button(w, "Pair")
 	hub.open(opened()).sees("Connect this computer?")
-	hub.run(chromedp.EmulateViewport(484, 557))
+	hub.run(chromedp.EmulateViewport(484, 760))
 	page, err := chromedp.Run(hub.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		b.Fatal(err)
