@@ -210,7 +210,7 @@ func TestConnectionCard(t *testing.T) {
 		if got := words(b.scope); !slices.Equal(got, offered) {
 			t.Errorf("%s: offered for %q", place, got)
 		}
-		for _, text := range []string{want, "registry.npmjs.org:443", "At port 443, encrypted web\nIts addresses now: 104.16.3.35, 104.16.2.35", "Remembers exactly this: "} {
+		for _, text := range []string{want, "packages.example.org:443", "At port 443, encrypted web\nIts addresses now: 104.16.3.35, 104.16.2.35", "Remembers exactly this: "} {
 			if !has(w, text) {
 				t.Errorf("%s: the card lacks %q: %q", place, text, texts(w))
 			}

@@ -38,9 +38,9 @@ func (s *stage) deletion(id string) desklink.Card {
 func (s *stage) connection(place string) desklink.Card {
 	c := s.command("connect-" + place)
 	r := &c.Request
-	r.Capability, r.Action, r.Exact, r.Command = capNetwork, place, "registry.npmjs.org:443", "c1"
-	r.Title, r.Sentence = "Connect to registry.npmjs.org", "Claude Desktop: a command (npm) wants to reach registry.npmjs.org."
-	r.Effects = []consent.Effect{{Kind: consent.EffectConnect, Text: "reaches registry.npmjs.org, a computer on the internet (port 443, encrypted web)"}}
+	r.Capability, r.Action, r.Exact, r.Command = capNetwork, place, "packages.example.org:443", "c1"
+	r.Title, r.Sentence = "Connect to packages.example.org", "Claude Desktop: a command (npm) wants to reach packages.example.org."
+	r.Effects = []consent.Effect{{Kind: consent.EffectConnect, Text: "reaches packages.example.org, a computer on the internet (port 443, encrypted web)"}}
 	r.Details = []string{"At port 443, encrypted web", "Its addresses now: 104.16.3.35, 104.16.2.35"}
 	r.Containable, r.FullOffered, r.Wide = false, false, nil
 	r.Scopes = []consent.Scope{consent.Command, consent.Session, consent.Minutes15, consent.Always}

@@ -31,7 +31,7 @@ full = true
 
 [[allow]]
 capability = "network"
-hosts = ["proxy.golang.org:443", "example.org"]
+hosts = ["api.example.org:443", "example.org"]
 
 [[deny]]
 program = "stranger"
@@ -92,9 +92,9 @@ func TestFileDecides(t *testing.T) {
 		{"full access, not offered", with(restart, func(r *consent.Request) { r.FullOffered = false }), no, ""},
 		{"full access, with a variable", with(restart, func(r *consent.Request) { r.Rule.Env = "LD_PRELOAD=x" }), no, ""},
 		{"full access, another text", base("shell", "run", "systemctl restart app; id", consent.EffectRoot), no, ""},
-		{"a host, at its port", site("proxy.golang.org:443"), yes, ""},
-		{"a host, in capitals", site("PROXY.golang.org:443"), yes, ""},
-		{"a host, at another port", site("proxy.golang.org:80"), no, ""},
+		{"a host, at its port", site("api.example.org:443"), yes, ""},
+		{"a host, in capitals", site("API.Example.ORG:443"), yes, ""},
+		{"a host, at another port", site("api.example.org:80"), no, ""},
 		{"a host, at any port", site("example.org:8080"), yes, ""},
 		{"a longer host", site("example.org.evil.com:443"), no, ""},
 		{"a host below", site("www.example.org:443"), no, ""},

@@ -132,7 +132,7 @@ func (c *call) decided() {
 }
 
 // installer is a runner of which some subcommands bring in packages.
-func installer(host string, installs, settings, connects string) func(*call, *opts) {
+func installer(installs, settings, connects string) func(*call, *opts) {
 	return func(c *call, o *opts) {
 		ws := operands(c.args[1:])
 		sub := ""
@@ -148,9 +148,7 @@ func installer(host string, installs, settings, connects string) func(*call, *op
 		switch {
 		case slices.Contains(strings.Fields(installs), sub):
 			c.act(Act{Op: Install, What: strings.TrimSpace(what)})
-			if host != "" {
-				c.act(Act{Op: Connect, Host: host})
-			}
+			c.act(Act{Op: Connect}) // where to is the person's setting
 			c.decided()
 			if sub == "x" || sub == "dlx" || sub == "run" {
 				c.handsOn(sub)
@@ -158,7 +156,7 @@ func installer(host string, installs, settings, connects string) func(*call, *op
 		case slices.Contains(strings.Fields(settings), sub):
 			c.act(Act{Op: Settings, What: c.name})
 		case slices.Contains(strings.Fields(connects), sub):
-			c.act(Act{Op: Connect, Host: host})
+			c.act(Act{Op: Connect})
 			c.decided()
 		case len(c.args) == 2 && (c.args[1].is("--version") || c.args[1].is("-v") || c.args[1].is("--help")):
 			c.act(Act{Op: Read})
@@ -229,7 +227,7 @@ func operands(ws []word) []word {
 }
 
 func pip(c *call, o *opts) {
-	installer("pypi.org", "install uninstall download sync compile add remove", "config cache", "search index")(c, o)
+	installer("install uninstall download sync compile add remove", "config cache", "search index")(c, o)
 }
 
 // runners do what a file of the folder says.
@@ -238,18 +236,18 @@ func runners() map[string]*program {
 	for name := range deciders {
 		m[name] = &program{is: free, says: "Runs the project's own tasks", do: func(c *call, o *opts) { c.decided() }}
 	}
-	set := func(name, host, installs, settings, connects string) {
-		m[name] = &program{is: free, says: "Runs the project's own tasks", do: installer(host, installs, settings, connects)}
+	set := func(name, installs, settings, connects string) {
+		m[name] = &program{is: free, says: "Runs the project's own tasks", do: installer(installs, settings, connects)}
 	}
-	set("npm", "registry.npmjs.org", "install i ci add uninstall remove rm un update up upgrade link unlink rebuild dedupe audit dlx create init x", "config set login logout adduser token", "publish unpublish view info search outdated ping whoami deprecate dist-tag owner access")
-	set("cargo", "crates.io", "install uninstall add update fetch", "login logout", "publish search yank owner")
-	set("go", "proxy.golang.org", "get install", "env", "")
-	set("composer", "packagist.org", "install update require remove create-project global", "config", "search show outdated")
-	set("poetry", "pypi.org", "install add update remove sync self lock", "config", "publish search")
-	set("uv", "pypi.org", "pip add remove sync tool python venv lock", "config", "publish")
-	set("bundle", "rubygems.org", "install update add remove", "config", "outdated")
+	set("npm", "install i ci add uninstall remove rm un update up upgrade link unlink rebuild dedupe audit dlx create init x", "config set login logout adduser token", "publish unpublish view info search outdated ping whoami deprecate dist-tag owner access")
+	set("cargo", "install uninstall add update fetch", "login logout", "publish search yank owner")
+	set("go", "get install", "env", "")
+	set("composer", "install update require remove create-project global", "config", "search show outdated")
+	set("poetry", "install add update remove sync self lock", "config", "publish search")
+	set("uv", "pip add remove sync tool python venv lock", "config", "publish")
+	set("bundle", "install update add remove", "config", "outdated")
 	m["npx"] = &program{is: free, says: "Runs a program of the project, or one it downloads first", do: func(c *call, o *opts) {
-		c.act(Act{Op: Connect, Host: "registry.npmjs.org"})
+		c.act(Act{Op: Connect})
 		c.decided()
 		c.handsOn(c.args[0].text)
 	}}
@@ -261,7 +259,7 @@ func runners() map[string]*program {
 		case len(ws) > 0 && (ws[0].is("version") || ws[0].is("env")):
 			c.act(Act{Op: Run, Program: "go"})
 		default:
-			installer("proxy.golang.org", "get install", "", "")(c, o)
+			installer("get install", "", "")(c, o)
 		}
 	}}
 	m["make"] = &program{is: free, says: "Builds the project", do: func(c *call, o *opts) {
@@ -353,7 +351,7 @@ func system() map[string]*program {
 		m[n] = &program{is: free, says: "Ends running programs", do: kill}
 	}
 	pkg := func(installs string) *program {
-		return &program{is: free, says: "Looks for programs that can be installed", do: installer("", installs, "", "")}
+		return &program{is: free, says: "Looks for programs that can be installed", do: installer(installs, "", "")}
 	}
 	m["apt"] = pkg("install remove purge update upgrade full-upgrade dist-upgrade autoremove autopurge reinstall build-dep source download clean autoclean dselect-upgrade")
 	m["dnf"] = pkg("install remove erase update upgrade autoremove reinstall downgrade groupinstall makecache clean")
@@ -375,7 +373,7 @@ func system() map[string]*program {
 	m["conda"], m["mamba"], m["nix"] = pkg("install remove update upgrade create uninstall env profile"), pkg("install remove update create"), pkg("profile")
 	m["winget"], m["choco"], m["scoop"] = pkg("install uninstall upgrade"), pkg("install uninstall upgrade"), pkg("install uninstall update")
 	m["pip"] = &program{is: free, says: "Lists installed Python packages", do: pip}
-	m["pipx"] = &program{is: free, says: "Lists installed Python programs", do: installer("pypi.org", "install uninstall upgrade upgrade-all inject run reinstall", "", "")}
+	m["pipx"] = &program{is: free, says: "Lists installed Python programs", do: installer("install uninstall upgrade upgrade-all inject run reinstall", "", "")}
 	return m
 }
 

@@ -4,6 +4,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -204,7 +205,7 @@ func (l *looker) act(a judge.Act, p judge.Part) {
 	case judge.Run:
 		l.note(runs, shown(a.Program))
 	case judge.Connect:
-		host := a.Host
+		host := cmp.Or(a.Host, "another computer")
 		if a.Port != 0 {
 			host += ":" + strconv.Itoa(a.Port)
 		}
