@@ -35,8 +35,6 @@ func newTemp(w word) bool {
 
 func (w word) is(s string) bool { return w.sureness == sure && w.text == s }
 
-func (w word) sure() bool { return w.sureness == sure }
-
 // mayBeOption tells whether the word may begin with a dash. A pattern is left
 // to dashes.
 func (w word) mayBeOption() bool {
