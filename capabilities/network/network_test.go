@@ -391,8 +391,11 @@ func (a asFile) Run(ctx context.Context, c capabilities.Call, g consent.Grant, o
 			}
 		}
 	}()
+	defer cancel()
 	res, err := a.rig.Run(ctx, c, g, out)
-	cancel()
+	if err != nil {
+		cancel() // else the last piece may still be on its way
+	}
 	client.Close()
 	if serr := <-done; err == nil && serr != nil {
 		err = serr
