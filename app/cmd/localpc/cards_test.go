@@ -202,7 +202,7 @@ func TestNoTrayHost(t *testing.T) {
 	if err != nil || !strings.Contains(out, "running already") && !strings.Contains(out, "runs already") {
 		t.Errorf("a second start gave %q, %v", out, err)
 	}
-	p.d.WaitWindow(20*time.Second, "Activity")
+	p.d.WaitWindow(20*time.Second, "Pair") // it was not paired yet
 	p.must("quit")
 	if code := p.p.ExitCode(20 * time.Second); code != 0 {
 		t.Errorf("quit ended with %d", code)

@@ -119,7 +119,7 @@ func TestRemoveFromTheWindow(t *testing.T) {
 	if _, err := c.Intend(snapshot.Intent{Kind: snapshot.Remove, Text: "erase"}); err != nil {
 		t.Fatal(err)
 	}
-	p.d.WaitText(30*time.Second, "Local PC Executor was removed")
+	p.d.Screen().WaitSentence(30*time.Second, "Local PC Executor was removed")
 	if code := p.p.ExitCode(30 * time.Second); code != 0 {
 		t.Errorf("the program ended with %d:\n%s", code, p.p.Output())
 	}

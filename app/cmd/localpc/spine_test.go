@@ -49,7 +49,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	d.Screenshot("key")
 	// The buttons are between the lines and the note below; each is looked for
 	// in its own row, where reading is surest.
-	above, note := connect.WaitText(10*time.Second, "only", "now"), connect.WaitText(10*time.Second, "Only", "what", "a", "program")
+	above, note := connect.WaitText(10*time.Second, "only", "now"), connect.WaitText(10*time.Second, "You", "are", "asked")
 	whole, _ := connect.Rect()
 	buttons := d.In(image.Rect(whole.Min.X, above.Max.Y+90, whole.Max.X, note.Min.Y-4))
 	buttons.ClickText("Copy")
