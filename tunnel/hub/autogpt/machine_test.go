@@ -220,7 +220,6 @@ func newGarbage(t *testing.T) *garbage {
 			return
 		}
 		t.Cleanup(func() { ws.Close() })
-		r := &raw{t, ws}
 		var h map[string]any
 		if err := ws.ReadJSON(&h); err != nil {
 			return // the test has ended meanwhile
@@ -232,7 +231,9 @@ func newGarbage(t *testing.T) *garbage {
 			ack["session_id"] = session
 			delete(ack, "connection_id")
 		}
-		r.send("HELLO_ACK", h["id"].(string), ack)
+		if err := ws.WriteJSON(map[string]any{"type": "HELLO_ACK", "id": h["id"], "ts": 1.5, "version": "1.1", "payload": ack}); err != nil {
+			return
+		}
 		g.conns <- ws
 	}))
 	t.Cleanup(g.srv.Close)
