@@ -42,6 +42,7 @@ type openCard struct {
 	width  float32           // of the contents
 	want   func() float32    // the height that shows everything
 	cut    fyne.CanvasObject // a line above the buttons where the body scrolls
+	seen   time.Time         // when it was there first
 	drawn  bool
 	armed  bool
 	gone   bool
@@ -223,6 +224,17 @@ func (f fitting) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 	objects[0].Resize(size)
 }
 
+// tooBig says that the window is larger than the screen has room for. It can be
+// while the toolkit learns the scale and the window manager maps the window:
+// sizes asked for at that time may be taken for another scale, or be lost.
+func (o *openCard) tooBig() bool {
+	if o.of.ui.o.Screen == nil {
+		return false
+	}
+	size, room := o.of.win.Canvas().Size(), o.of.ui.o.Screen.Room(o.of.win)
+	return size.Width > room.Width+1 || size.Height > room.Height+1
+}
+
 // refit gives the window the height that its contents want now.
 func (o *openCard) refit() {
 	want := fyne.NewSize(cardWidth, o.want())
@@ -270,6 +282,17 @@ func (o *openCard) painted() {
 		return
 	}
 	if s := o.of.ui.o.Screen; s != nil && !s.Visible(o.of.win) {
+		o.after(50*time.Millisecond, o.painted)
+		return
+	}
+	if o.seen.IsZero() {
+		o.seen = time.Now()
+	}
+	if o.tooBig() && time.Since(o.seen) < 2*time.Second { // some window managers have their own mind
+		if o.width != o.of.width() {
+			o.begin()
+		}
+		o.refit()
 		o.after(50*time.Millisecond, o.painted)
 		return
 	}
