@@ -21,6 +21,15 @@ type Call struct {
 	// Upload is the spooled body of a FILE_WRITE, nil for the others. Its
 	// owner, the dispatcher, removes it.
 	Upload *Upload
+	// Input is what follows a PROCESS_START; nil for the others, and for a
+	// process that takes nothing.
+	Input Input
+}
+
+// Input gives what the hub sends after a request, in order. Next waits for it;
+// its error says why nothing more comes. For one goroutine at a time.
+type Input interface {
+	Next(ctx context.Context) (wire.Follow, error)
 }
 
 // Upload is a body that arrived before anybody is asked about it.

@@ -327,17 +327,31 @@ func closeError(err error) error {
 }
 
 // Exchange is the handler's side of one request: frames before the last, and
-// the chunks of an upload. Its methods are for the handler's goroutine.
+// what follows it. One goroutine at a time may call Send, and one Next.
 type Exchange interface {
 	// Send sends a frame that is not the last. A data frame waits until the hub
 	// has given credit for it; the wait ends with ctx or the request.
 	Send(ctx context.Context, t wire.Type, p wire.Payload) error
-	// Chunk returns the next piece of an upload; Last marks the end.
-	Chunk(ctx context.Context) (wire.FileChunk, error)
+	// Next returns the next frame that follows the request: a piece of an
+	// upload, input for a process, a terminal's new size.
+	Next(ctx context.Context) (wire.Follow, error)
 	// Begin is called once, when what was granted is about to run. False means
 	// that the client was told meanwhile that the person is still being asked,
 	// and waits no more: then it must not run now.
 	Begin() bool
+}
+
+// Chunk is x.Next of an upload.
+func Chunk(ctx context.Context, x Exchange) (*wire.FileChunk, error) {
+	for {
+		f, err := x.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := f.(*wire.FileChunk); ok {
+			return c, nil
+		}
+	}
 }
 
 // exchange is the Exchange of a localpc.v1 request.
@@ -347,11 +361,11 @@ type exchange struct {
 
 	mu     sync.Mutex
 	cond   *sync.Cond
-	credit int              // data bytes that may be sent; guarded by mu
-	chunks []wire.FileChunk // arrived and not yet taken; guarded by mu
-	queued int              // bytes in chunks; guarded by mu
-	whole  bool             // the last chunk has come; guarded by mu
-	ended  error            // why nothing more moves; guarded by mu
+	credit int           // data bytes that may be sent; guarded by mu
+	follow []wire.Follow // arrived and not yet taken; guarded by mu
+	queued int           // bytes in follow; guarded by mu
+	whole  bool          // the last piece of data has come; guarded by mu
+	ended  error         // why nothing more moves; guarded by mu
 }
 
 func newExchange(s *socket, id string) *exchange {
@@ -364,14 +378,7 @@ func newExchange(s *socket, id string) *exchange {
 func (x *exchange) Begin() bool { return true }
 
 func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
-	n := 0
-	switch d := p.(type) {
-	case *wire.ProcessOutput:
-		n = len(d.Data)
-	case *wire.FileChunk:
-		n = len(d.Data)
-	}
-	if n > 0 {
+	if n := wire.DataLen(p); n > 0 {
 		stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
 		defer stop()
 		x.mu.Lock()
@@ -392,30 +399,43 @@ func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error 
 	return x.s.write(wire.Message{Type: t, ID: x.id, Payload: p})
 }
 
-func (x *exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
+func (x *exchange) Next(ctx context.Context) (wire.Follow, error) {
 	stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
 	defer stop()
 	x.mu.Lock()
-	for len(x.chunks) == 0 && x.ended == nil && ctx.Err() == nil {
+	for len(x.follow) == 0 && x.ended == nil && ctx.Err() == nil {
 		x.cond.Wait()
 	}
-	if len(x.chunks) == 0 {
+	if len(x.follow) == 0 {
 		defer x.mu.Unlock()
 		if x.ended != nil {
-			return wire.FileChunk{}, x.ended
+			return nil, x.ended
 		}
-		return wire.FileChunk{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-	c := x.chunks[0]
-	x.chunks = x.chunks[1:]
-	x.queued -= len(c.Data)
+	f := x.follow[0]
+	x.follow[0] = nil
+	x.follow = x.follow[1:]
+	n := wire.DataLen(f)
+	x.queued -= n
 	x.mu.Unlock()
-	if len(c.Data) > 0 && !c.Last {
-		if err := x.s.write(wire.Message{Type: wire.TypeCredit, ID: x.id, Payload: &wire.Credit{Bytes: len(c.Data)}}); err != nil {
-			return wire.FileChunk{}, err
+	if n > 0 && !last(f) {
+		if err := x.s.write(wire.Message{Type: wire.TypeCredit, ID: x.id, Payload: &wire.Credit{Bytes: n}}); err != nil {
+			return nil, err
 		}
 	}
-	return c, nil
+	return f, nil
+}
+
+// last tells whether no more data follows f.
+func last(f wire.Follow) bool {
+	switch f := f.(type) {
+	case *wire.FileChunk:
+		return f.Last
+	case *wire.ProcessInput:
+		return f.End
+	}
+	return false
 }
 
 func (x *exchange) addCredit(n int) {
@@ -425,20 +445,31 @@ func (x *exchange) addCredit(n int) {
 	x.mu.Unlock()
 }
 
-// addChunk keeps a chunk; it reports false when the hub sent more than it had
-// credit for.
-func (x *exchange) addChunk(c wire.FileChunk) bool {
+// maxFollow bounds what waits and costs no credit: sizes of a terminal.
+const maxFollow = 4096
+
+// add keeps a frame that follows the request; it reports false when the hub
+// sent more than it had credit for.
+func (x *exchange) add(f wire.Follow) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.whole || len(c.Data) == 0 && !c.Last {
+	n := wire.DataLen(f)
+	if size, ok := f.(*wire.TerminalSize); ok {
+		if i := len(x.follow) - 1; i >= 0 {
+			if _, again := x.follow[i].(*wire.TerminalSize); again {
+				x.follow[i] = size // only the newest counts
+				return true
+			}
+		}
+	} else if x.whole || n == 0 && !last(f) {
 		return true // nothing that counts: it must not fill the queue
 	}
-	if x.queued+len(c.Data) > wire.InitialCredit+wire.MaxChunk {
+	if x.queued+n > wire.InitialCredit+wire.MaxChunk || len(x.follow) >= maxFollow {
 		return false
 	}
-	x.whole = c.Last
-	x.chunks = append(x.chunks, c)
-	x.queued += len(c.Data)
+	x.whole = x.whole || last(f)
+	x.follow = append(x.follow, f)
+	x.queued += n
 	x.cond.Broadcast()
 	return true
 }

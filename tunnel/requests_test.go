@@ -147,7 +147,7 @@ func TestExchange(t *testing.T) {
 		case wire.TypeFileWrite: // takes to the last chunk
 			total := 0
 			for {
-				ch, err := x.Chunk(ctx)
+				ch, err := tunnel.Chunk(ctx, x)
 				if err != nil {
 					ended <- err
 					return "", nil, err
@@ -217,7 +217,7 @@ func TestExchange(t *testing.T) {
 	for range 6 {
 		c.send(wire.TypeFileChunk, stat, &wire.FileChunk{Data: chunk})
 	}
-	c.fails(stat, wire.CodeInvalid, "more of the file")
+	c.fails(stat, wire.CodeInvalid, "more than it was asked")
 	<-ended
 	c.works()
 }

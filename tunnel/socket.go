@@ -32,6 +32,7 @@ type socket struct {
 
 type request struct {
 	x        *exchange
+	asked    wire.Type
 	cancel   context.CancelCauseFunc
 	admitted bool
 }
@@ -180,7 +181,7 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 	case wire.TypeHelloAck:
 		s.c.o.Log.Warn("Frame dropped", "type", m.Type, "reason", "second HELLO_ACK")
 		return
-	case wire.TypeCancel, wire.TypeCredit, wire.TypeFileChunk:
+	case wire.TypeCancel, wire.TypeCredit, wire.TypeFileChunk, wire.TypeProcessInput, wire.TypeProcessResize:
 		s.mu.Lock()
 		r := s.open[m.ID]
 		s.mu.Unlock()
@@ -190,9 +191,9 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 		switch p := m.Payload.(type) {
 		case *wire.Credit:
 			r.x.addCredit(p.Bytes)
-		case *wire.FileChunk:
-			if !r.x.addChunk(*p) {
-				err := wire.Errorf(wire.CodeInvalid, "The hub sent more of the file than it was asked for.")
+		case wire.Follow:
+			if !wire.Follows(r.asked, m.Type) || !r.x.add(p) {
+				err := wire.Errorf(wire.CodeInvalid, "The hub sent more than it was asked for.")
 				r.x.end(err)
 				r.cancel(err)
 			}
@@ -205,7 +206,7 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &request{x: newExchange(s, m.ID), cancel: cancel, admitted: m.Type != wire.TypeSessionClose && m.Type != wire.TypeProcessSignal}
+	r := &request{x: newExchange(s, m.ID), asked: m.Type, cancel: cancel, admitted: admitted(m.Type)}
 	s.mu.Lock()
 	if _, dup := s.open[m.ID]; dup {
 		s.mu.Unlock()
@@ -255,6 +256,16 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 			s.status()
 		}
 	}()
+}
+
+// admitted tells whether a request counts against MaxConcurrent. What ends or
+// pauses work never waits for it.
+func admitted(t wire.Type) bool {
+	switch t {
+	case wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeProcessSignal:
+		return false
+	}
+	return true
 }
 
 // renew gives the hub each token that was renewed, before the one it has ends,

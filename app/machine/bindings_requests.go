@@ -79,7 +79,7 @@ var errOneFrame = errors.New("a request of one frame each way")
 
 func (oneFrame) Begin() bool                                         { return true }
 func (oneFrame) Send(context.Context, wire.Type, wire.Payload) error { return errOneFrame }
-func (oneFrame) Chunk(context.Context) (wire.FileChunk, error)       { return wire.FileChunk{}, errOneFrame }
+func (oneFrame) Next(context.Context) (wire.Follow, error)           { return nil, errOneFrame }
 
 // opening is the one card of a chat's session, for all requests that wait.
 type opening struct {

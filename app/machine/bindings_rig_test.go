@@ -52,8 +52,8 @@ func (l *line) Send(_ context.Context, _ wire.Type, p wire.Payload) error {
 	return nil
 }
 
-func (l *line) Chunk(context.Context) (wire.FileChunk, error) {
-	return wire.FileChunk{Data: l.body, Last: true}, nil
+func (l *line) Next(context.Context) (wire.Follow, error) {
+	return &wire.FileChunk{Data: l.body, Last: true}, nil
 }
 
 // chatRig is a machine that is paired with a platform, with the real files.

@@ -165,8 +165,8 @@ type here struct{}
 
 func (here) Send(context.Context, wire.Type, wire.Payload) error { return nil }
 
-func (here) Chunk(context.Context) (wire.FileChunk, error) {
-	return wire.FileChunk{}, errors.New("machine: a local request has no body")
+func (here) Next(context.Context) (wire.Follow, error) {
+	return nil, errors.New("machine: nothing follows a local request")
 }
 
 func (here) Begin() bool { return true }

@@ -47,6 +47,9 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel
 	if err := t.spool(x); err != nil {
 		return "", nil, err
 	}
+	if p, ok := msg.Payload.(*wire.ProcessStart); ok && (p.Stdin || p.PTY != nil) {
+		t.call.Input = x
+	}
 	for n := range asksAgain {
 		// Step 3: the executor says what would happen.
 		d, err := t.describe()

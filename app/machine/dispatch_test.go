@@ -294,7 +294,7 @@ func TestUploadsAreSpooled(t *testing.T) {
 			if !whole && end == len(body) {
 				return nil // the rest never comes
 			}
-			must(t, st.Send(wire.FileChunk{Data: []byte(body[at:end]), Last: end == len(body)}))
+			must(t, st.Send(&wire.FileChunk{Data: []byte(body[at:end]), Last: end == len(body)}))
 		}
 		_, err = st.Recv()
 		return err

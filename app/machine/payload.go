@@ -30,6 +30,10 @@ func waitOf(p wire.Payload) time.Duration {
 		ms = p.WaitMS
 	case *wire.FileMove:
 		ms = p.WaitMS
+	case *wire.FileWatch:
+		ms = p.WaitMS
+	case *wire.FileSearch:
+		ms = p.WaitMS
 	}
 	switch p.(type) {
 	case *autogpt.DirectoryList, *autogpt.Attach, *autogpt.Activate, *autogpt.Restore, *autogpt.Detach:
@@ -67,6 +71,12 @@ func sessionOf(p wire.Payload) string {
 	case *wire.FileList:
 		return p.SessionID
 	case *wire.FileMove:
+		return p.SessionID
+	case *wire.FileWatch:
+		return p.SessionID
+	case *wire.FileSearch:
+		return p.SessionID
+	case *wire.Metrics:
 		return p.SessionID
 	}
 	return ""
@@ -119,6 +129,12 @@ func titleOf(c capabilities.Call) string {
 		return "List " + p.Path
 	case *wire.FileMove:
 		return "Move " + p.Src
+	case *wire.FileWatch:
+		return "Watch " + p.Path
+	case *wire.FileSearch:
+		return "Search in " + p.Path
+	case *wire.Metrics:
+		return "See how busy this computer is"
 	case *wire.SessionOpen:
 		return "Open a session"
 	case *autogpt.DirectoryList:

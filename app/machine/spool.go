@@ -35,14 +35,10 @@ func (t *task) spool(x tunnel.Exchange) error {
 	t.call.Upload = up
 	body := &counted{w: f, h: sha256.New(), up: up}
 	for {
-		c, err := x.Chunk(t.ctx)
+		c, err := tunnel.Chunk(t.ctx, x)
 		if err != nil {
 			f.Close()
 			return t.cause(err)
-		}
-		if up.Size+int64(len(c.Data)) > wire.MaxUpload {
-			f.Close()
-			return wire.Errorf(wire.CodeTooLarge, "The file is larger than %d MiB, which is the most this computer takes.", wire.MaxUpload>>20)
 		}
 		if t.m.spooled.Add(int64(len(c.Data))) > maxSpooled {
 			t.m.spooled.Add(-int64(len(c.Data)))

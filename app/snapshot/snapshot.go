@@ -173,6 +173,10 @@ type Session struct {
 	// Denied is how many of its questions were denied one after the other; from
 	// DeniedOften on, windows and cards offer to end it.
 	Denied int `json:"denied,omitempty"`
+	// Asleep: its program paused it; its processes stand still.
+	Asleep bool `json:"asleep,omitempty"`
+	// CanUndo is how many of its requests can be undone.
+	CanUndo int `json:"can_undo,omitempty"`
 }
 
 // DeniedOften is how many denials in a row make a session one to be ended.
@@ -216,6 +220,9 @@ type Entry struct {
 	AllowedNext  bool `json:"allowed_next,omitempty"`
 	// Left is how many children of it still run.
 	Left int `json:"left,omitempty"`
+	// CanUndo: what it changed was kept, and can be put back. Undone: it was.
+	CanUndo bool `json:"can_undo,omitempty"`
+	Undone  bool `json:"undone,omitempty"`
 }
 
 // Detail is what one entry shows when it is opened. All text is as it was;
@@ -340,6 +347,11 @@ const (
 	// Change changes settings: those of Changes that are set.
 	Change   IntentKind = "change"
 	SelfTest IntentKind = "self-test" // the snapshot has the results
+	// Undo puts back what the request Entry changed; UndoSession what the session
+	// Entry did, the newest first. Where that would overwrite newer work nothing
+	// is done and the reply has a Question; Way "anyway" is its yes.
+	Undo        IntentKind = "undo"
+	UndoSession IntentKind = "undo-session"
 	// Remove takes this program off this computer: Text is "keep" for keeping
 	// the record, outputs and kept versions, or "erase". The program ends after;
 	// Way "quit" leaves the rest to who asked, once it has ended.
@@ -411,4 +423,6 @@ type Reply struct {
 	Text    string  `json:"text,omitempty"` // one sentence
 	Detail  *Detail `json:"detail,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
+	// Question is what the person has to agree to before it is done.
+	Question string `json:"question,omitempty"`
 }

@@ -206,15 +206,15 @@ func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error 
 	return x.job.send(t, p)
 }
 
-func (x *exchange) Chunk(ctx context.Context) (wire.FileChunk, error) {
+func (x *exchange) Next(ctx context.Context) (wire.Follow, error) {
 	if ctx.Err() != nil {
-		return wire.FileChunk{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if x.last {
-		return wire.FileChunk{}, wire.Errorf(wire.CodeInvalid, "The file has no more.")
+		return nil, wire.Errorf(wire.CodeInvalid, "The file has no more.")
 	}
 	n := min(len(x.rest), wire.MaxChunk)
-	c := wire.FileChunk{Data: x.rest[:n], Last: n == len(x.rest)}
+	c := &wire.FileChunk{Data: x.rest[:n], Last: n == len(x.rest)}
 	if x.rest, x.last = x.rest[n:], c.Last; x.last {
 		x.rest = nil
 		x.free()

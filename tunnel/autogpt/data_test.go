@@ -30,7 +30,7 @@ func (s *script) handle(ctx context.Context, m wire.Message, x tunnel.Exchange) 
 	var body []byte
 	if m.Type == wire.TypeFileWrite {
 		for {
-			c, err := x.Chunk(ctx)
+			c, err := tunnel.Chunk(ctx, x)
 			if err != nil {
 				return "", nil, err
 			}

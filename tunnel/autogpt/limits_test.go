@@ -53,7 +53,7 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 		o.Timings.Asking, o.Timings.Running = 200*time.Millisecond, 400*time.Millisecond
 		o.Handler = func(ctx context.Context, w wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 			for last := w.Type != wire.TypeFileWrite; !last; {
-				c, err := x.Chunk(ctx)
+				c, err := tunnel.Chunk(ctx, x)
 				if err != nil {
 					return "", nil, err
 				}

@@ -58,11 +58,16 @@ func (j *job) Recv() (wire.Message, error) {
 	}
 }
 
-// Send takes the next chunk of an upload.
-func (j *job) Send(c wire.FileChunk) error {
-	c.Data = slices.Clone(c.Data) // it waits here while the caller reads on
+// Send takes the next chunk of an upload. This protocol has nothing else that
+// follows a request: what would need it is refused before.
+func (j *job) Send(f wire.Follow) error {
+	c, ok := f.(*wire.FileChunk)
+	if !ok {
+		return wire.Errorf(wire.CodeNotSupported, "This computer's program takes no input for a command that runs.")
+	}
+	piece := wire.FileChunk{Data: slices.Clone(c.Data), Last: c.Last} // it waits here while the caller reads on
 	select {
-	case j.in <- c:
+	case j.in <- piece:
 		return nil
 	case <-j.done:
 		return io.EOF

@@ -99,7 +99,7 @@ func (s *shop) all(b store.Sandbox, t wire.Type, p wire.Payload, upload ...strin
 	}
 	defer st.Close()
 	for i, u := range upload {
-		if err := st.Send(wire.FileChunk{Data: []byte(u), Last: i == len(upload)-1}); err != nil && err != io.EOF {
+		if err := st.Send(&wire.FileChunk{Data: []byte(u), Last: i == len(upload)-1}); err != nil && err != io.EOF {
 			s.t.Fatal(err)
 		}
 	}

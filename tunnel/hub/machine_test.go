@@ -362,7 +362,7 @@ func TestFlowControlToMachine(t *testing.T) {
 	chunk := make([]byte, wire.MaxChunk)
 	go func() {
 		for i := range 8 {
-			if err := s.Send(wire.FileChunk{Data: chunk, Last: i == 7}); err != nil {
+			if err := s.Send(&wire.FileChunk{Data: chunk, Last: i == 7}); err != nil {
 				done <- err
 				return
 			}
@@ -397,7 +397,7 @@ func TestFlowControlToMachine(t *testing.T) {
 	id = r.until(wire.TypeFileWrite).ID
 	go func() {
 		for {
-			if err := s2.Send(wire.FileChunk{Data: chunk}); err != nil {
+			if err := s2.Send(&wire.FileChunk{Data: chunk}); err != nil {
 				done <- err
 				return
 			}

@@ -67,7 +67,7 @@ func (h *Hub) practiceWrite(ctx context.Context, b store.Sandbox, path, text str
 		return err
 	}
 	defer s.Close()
-	if err := s.Send(wire.FileChunk{Data: []byte(text), Last: true}); err != nil && !errors.Is(err, io.EOF) {
+	if err := s.Send(&wire.FileChunk{Data: []byte(text), Last: true}); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	_, err = s.Recv()

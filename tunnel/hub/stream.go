@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"localpc/tunnel/hub/e2b"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
@@ -19,7 +18,7 @@ import (
 const maxQueued = 32 << 20
 
 // Stream is one request on its way, as the faces know it.
-type Stream = e2b.Stream
+type Stream = wire.Stream
 
 // stream is one request over localpc.v1: the frames of its reply, and the chunks of
 // an upload. One goroutine at a time may call Recv, and one Send. Close must
@@ -106,7 +105,7 @@ func (s *stream) Recv() (wire.Message, error) {
 			s.frames[0] = frame{}
 			s.frames = s.frames[1:]
 			s.queued -= f.size
-			n := dataLen(f.msg.Payload)
+			n := wire.DataLen(f.msg.Payload)
 			s.data -= n
 			s.taken += n
 			give := 0
@@ -133,19 +132,20 @@ func (s *stream) Recv() (wire.Message, error) {
 	}
 }
 
-// Send sends the next chunk of an upload when the machine has room for it.
+// Send sends what follows the request when the machine has room for it.
 // io.EOF means that the request has ended; Recv says how.
-func (s *stream) Send(c wire.FileChunk) error {
+func (s *stream) Send(f wire.Follow) error {
+	n := wire.DataLen(f)
 	for {
 		s.mu.Lock()
 		if s.ended != nil {
 			s.mu.Unlock()
 			return io.EOF
 		}
-		if s.credit >= len(c.Data) {
-			s.credit -= len(c.Data)
+		if s.credit >= n {
+			s.credit -= n
 			s.mu.Unlock()
-			return s.m.write(wire.Message{Type: wire.TypeFileChunk, ID: s.id, Payload: &c})
+			return s.m.write(wire.Message{Type: wire.FollowType(f), ID: s.id, Payload: f})
 		}
 		s.mu.Unlock()
 		<-s.allowed
@@ -171,7 +171,7 @@ func (s *stream) take(msg wire.Message, size int) {
 		s.cancel(wire.Errorf(wire.CodeInternal, "The computer answered something else than was asked."))
 		return
 	}
-	n := dataLen(msg.Payload)
+	n := wire.DataLen(msg.Payload)
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
@@ -238,16 +238,6 @@ func wake(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-func dataLen(p wire.Payload) int {
-	switch d := p.(type) {
-	case *wire.ProcessOutput:
-		return len(d.Data)
-	case *wire.FileChunk:
-		return len(d.Data)
-	}
-	return 0
 }
 
 // asWire gives any error the shape that faces know.

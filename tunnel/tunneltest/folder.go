@@ -64,7 +64,7 @@ func (f *Folder) Handle(ctx context.Context, m wire.Message, x tunnel.Exchange) 
 	var upload []byte
 	if _, ok := m.Payload.(*wire.FileWrite); ok {
 		for last := false; !last; {
-			c, err := x.Chunk(ctx)
+			c, err := tunnel.Chunk(ctx, x)
 			if err != nil {
 				return "", nil, err
 			}

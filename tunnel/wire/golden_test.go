@@ -17,7 +17,7 @@ var (
 	hash    = strings.Repeat("0a", 32)
 	session = "i0123456789abcdef0123"
 	entry   = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123}
-	looked  = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123, CTime: 1767225600124, UID: new(1000), GID: new(0)}
+	looked  = Entry{Name: "b.txt", Path: "/home/user/a/b.txt", Kind: "file", Size: 5, Mode: 0o644, Owner: "ann", Group: "users", MTime: 1767225600123, CTime: 1767225600124, UID: new(1000), GID: new(0), Metadata: map[string]string{"source": "x"}}
 	link    = Entry{Name: "l", Path: "l", Kind: "other", Size: 3, Mode: 0o777, MTime: 1767225600123, LinkTarget: "a/b"}
 )
 
@@ -25,7 +25,8 @@ var (
 var samples = map[Type]Payload{
 	TypeHello: &Hello{Software: "localpc/1.0.0", Protocol: Version, MachineID: "m-1", DisplayName: "Mac-1 „grün“", Platform: "linux", Arch: "amd64",
 		Capabilities: []string{"files", "shell"}, Sessions: []string{session}, Record: &RecordHead{Seq: 7, Hash: hash}},
-	TypeHelloAck:  &HelloAck{Protocol: Version, ConnectionID: "c-1", HubName: "This computer", Account: "Ana"},
+	TypeHelloAck:  &HelloAck{Protocol: Version, ConnectionID: "c-1", HubName: "This computer", Account: "Ana", Bulk: true},
+	TypeBulk:      &Empty{},
 	TypeAuthorize: &Authorize{Token: "lpa_c0ffee"},
 	TypeStatus:    &Status{InFlight: 1, MaxConcurrent: 32, Waiting: 2, UptimeSeconds: 30.5, Record: &RecordHead{Seq: 8, Hash: hash}},
 	TypePing:      &Empty{}, TypePong: &Empty{}, TypeCancel: &Empty{}, TypeAck: &Empty{},
@@ -38,18 +39,26 @@ var samples = map[Type]Payload{
 	TypeSessionTTL:    &SessionTTL{SessionID: session, TTLSeconds: 60},
 	TypeSessionClose:  &SessionRef{SessionID: session},
 	TypeSessionEnded:  &SessionEnded{SessionID: session, Reason: "The person ended it."},
+	TypeSessionPause:  &SessionRef{SessionID: session},
+	TypeSessionResume: &SessionRef{SessionID: session},
+
+	TypeMetrics: &Metrics{SessionID: session, Start: 1767225600, End: 1767229200},
+	TypeMetricsResponse: &MetricsResponse{Samples: []Sample{{Time: 1767225600, CPUs: 8, CPUPercent: 12.5, MemTotal: 16 << 30, MemUsed: 4 << 30, MemCache: 2 << 30,
+		DiskTotal: 512 << 30, DiskUsed: 100 << 30}}},
 
 	TypeProcessStart: &ProcessStart{SessionID: session, Cmd: "/bin/bash", Args: []string{"-l", "-c", "echo \"<&>\"\u2028"}, Env: map[string]string{"A": "b"},
-		Cwd: "sub", TimeoutMS: 60000, WaitMS: 50000},
+		Cwd: "sub", TimeoutMS: 60000, Stdin: true, PTY: &TerminalSize{Cols: 80, Rows: 24}, WaitMS: 50000},
 	TypeProcessStarted: &ProcessStarted{PID: 4711},
 	TypeProcessOutput:  &ProcessOutput{Stream: "stderr", Data: []byte{0, 255, 'x', '\n'}},
 	TypeProcessExited:  &ProcessExited{ExitCode: -1, Signal: "killed", TimedOut: true, Truncated: true, Running: 2},
 	TypeProcessSignal:  &ProcessSignal{SessionID: session, PID: 4711, Signal: "SIGKILL"},
+	TypeProcessInput:   &ProcessInput{Data: []byte("yes\n"), End: true},
+	TypeProcessResize:  &TerminalSize{Cols: 132, Rows: 43},
 
 	TypeFileRead:         &FileRead{SessionID: session, Path: "a/b.txt", Offset: 10, Length: new(int64(0)), WaitMS: 50000},
 	TypeFileContents:     &FileContents{Size: 100, Length: 90, MTime: 1767225600123},
 	TypeFileChunk:        &FileChunk{Data: []byte("hello"), Last: true},
-	TypeFileWrite:        &FileWrite{SessionID: session, Path: "/home/user/a/b.txt", NoParents: true, WaitMS: 50000},
+	TypeFileWrite:        &FileWrite{SessionID: session, Path: "/home/user/a/b.txt", NoParents: true, Metadata: map[string]string{"source": "héllo"}, WaitMS: 50000},
 	TypeFileStat:         &FileStat{SessionID: session, Path: "~", NoFollow: true, WaitMS: 50000},
 	TypeFileStatResponse: &FileStatResponse{Exists: true, Entry: &looked},
 	TypeFileList:         &FileList{SessionID: session, Path: ".", Depth: 2, WaitMS: 50000},
@@ -57,6 +66,12 @@ var samples = map[Type]Payload{
 	TypeFileMkdir:        &FilePath{SessionID: session, Path: "new/dir", WaitMS: 50000},
 	TypeFileDelete:       &FileDelete{SessionID: session, Path: "old", OnlyEmpty: true, MustExist: true, WaitMS: 50000},
 	TypeFileMove:         &FileMove{SessionID: session, Src: "a", Dst: "b", NoReplace: true, NoParents: true, WaitMS: 50000},
+
+	TypeFileWatch:          &FileWatch{SessionID: session, Path: "src", Recursive: true, Entries: true, WaitMS: 50000},
+	TypeFileWatching:       &Empty{},
+	TypeFileChanges:        &FileChanges{Changes: []FileChange{{Op: "create", Name: "a/b.txt", Entry: &entry}, {Op: "remove", Name: "c"}}, Overflow: true},
+	TypeFileSearch:         &FileSearch{SessionID: session, Path: ".", Name: "**/*.go", Text: "func (", Regexp: true, IgnoreCase: true, Max: 100, WaitMS: 50000},
+	TypeFileSearchResponse: &FileSearchResponse{Hits: []Hit{{Path: "/home/user/a.go", Kind: "file", Line: 3, Text: "func main() {"}, {Path: "/home/user/b", Kind: "dir"}}, More: true},
 }
 
 func sample(t Type) Message {

@@ -17,20 +17,34 @@ const (
 	TypePong      Type = "PONG"
 	TypeCancel    Type = "CANCEL" // H to M, same id as the request it ends; the request still answers
 	TypeCredit    Type = "CREDIT" // receiver of data frames to their sender, same id
-	TypeAck       Type = "ACK"
-	TypeError     Type = "ERROR"
+	// TypeBulk says that what its sender still has to say of this request comes
+	// over a stream of the bulk socket that names the same id. Both ways, once
+	// each; only after HELLO_ACK offered the bulk socket, and it is joined.
+	TypeBulk  Type = "BULK"
+	TypeAck   Type = "ACK"
+	TypeError Type = "ERROR"
 
 	TypeSessionOpen   Type = "SESSION_OPEN"   // H to M -> SESSION_OPENED
 	TypeSessionOpened Type = "SESSION_OPENED" // M to H
 	TypeSessionTTL    Type = "SESSION_TTL"    // H to M -> ACK
 	TypeSessionClose  Type = "SESSION_CLOSE"  // H to M -> ACK; outside admission
 	TypeSessionEnded  Type = "SESSION_ENDED"  // M to H, unsolicited: ended here
+	// TypeSessionPause stops the session's processes where they are, and refuses
+	// its requests as PAUSED; TypeSessionResume lets all of it go on. Neither
+	// minds that it is so already. Outside admission.
+	TypeSessionPause  Type = "SESSION_PAUSE"  // H to M -> ACK
+	TypeSessionResume Type = "SESSION_RESUME" // H to M -> ACK
+
+	TypeMetrics         Type = "METRICS" // H to M -> METRICS_RESPONSE
+	TypeMetricsResponse Type = "METRICS_RESPONSE"
 
 	TypeProcessStart   Type = "PROCESS_START"   // H to M -> PROCESS_STARTED, PROCESS_OUTPUT*, PROCESS_EXITED
 	TypeProcessStarted Type = "PROCESS_STARTED" // after the approval
 	TypeProcessOutput  Type = "PROCESS_OUTPUT"
 	TypeProcessExited  Type = "PROCESS_EXITED"
 	TypeProcessSignal  Type = "PROCESS_SIGNAL" // H to M -> ACK; outside admission
+	TypeProcessInput   Type = "PROCESS_INPUT"  // H to M, same id as the PROCESS_START; data; never answered
+	TypeProcessResize  Type = "PROCESS_RESIZE" // H to M, same id as the PROCESS_START; never answered
 
 	TypeFileRead         Type = "FILE_READ"          // H to M -> FILE_CONTENTS, FILE_CHUNK*, ACK
 	TypeFileContents     Type = "FILE_CONTENTS"      // what follows: size
@@ -43,6 +57,13 @@ const (
 	TypeFileMkdir        Type = "FILE_MKDIR"  // H to M -> FILE_STAT_RESPONSE
 	TypeFileDelete       Type = "FILE_DELETE" // H to M -> ACK
 	TypeFileMove         Type = "FILE_MOVE"   // H to M -> FILE_STAT_RESPONSE
+	// TypeFileWatch reports changes until CANCEL, or until the watched directory
+	// has gone (then ACK ends it).
+	TypeFileWatch          Type = "FILE_WATCH"    // H to M -> FILE_WATCHING, FILE_CHANGES*, ACK
+	TypeFileWatching       Type = "FILE_WATCHING" // what changes from now on is reported
+	TypeFileChanges        Type = "FILE_CHANGES"
+	TypeFileSearch         Type = "FILE_SEARCH" // H to M -> FILE_SEARCH_RESPONSE
+	TypeFileSearchResponse Type = "FILE_SEARCH_RESPONSE"
 )
 
 type kind struct {
@@ -61,6 +82,7 @@ var kinds = map[Type]kind{
 	TypePong:      {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
 	TypeCancel:    {dir: ToMachine, make: func() Payload { return new(Empty) }},
 	TypeCredit:    {dir: BothWays, make: func() Payload { return new(Credit) }},
+	TypeBulk:      {dir: BothWays, make: func() Payload { return new(Empty) }},
 	TypeAck:       {dir: ToHub, make: func() Payload { return new(Empty) }, terminal: true},
 	TypeError:     {dir: ToHub, make: func() Payload { return new(ErrorPayload) }, terminal: true},
 
@@ -69,12 +91,19 @@ var kinds = map[Type]kind{
 	TypeSessionTTL:    {dir: ToMachine, make: func() Payload { return new(SessionTTL) }, replies: []Type{TypeAck}},
 	TypeSessionClose:  {dir: ToMachine, make: func() Payload { return new(SessionRef) }, replies: []Type{TypeAck}},
 	TypeSessionEnded:  {dir: ToHub, make: func() Payload { return new(SessionEnded) }},
+	TypeSessionPause:  {dir: ToMachine, make: func() Payload { return new(SessionRef) }, replies: []Type{TypeAck}},
+	TypeSessionResume: {dir: ToMachine, make: func() Payload { return new(SessionRef) }, replies: []Type{TypeAck}},
+
+	TypeMetrics:         {dir: ToMachine, make: func() Payload { return new(Metrics) }, replies: []Type{TypeMetricsResponse}},
+	TypeMetricsResponse: {dir: ToHub, make: func() Payload { return new(MetricsResponse) }, terminal: true},
 
 	TypeProcessStart:   {dir: ToMachine, make: func() Payload { return new(ProcessStart) }, replies: []Type{TypeProcessStarted, TypeProcessOutput, TypeProcessExited}},
 	TypeProcessStarted: {dir: ToHub, make: func() Payload { return new(ProcessStarted) }},
 	TypeProcessOutput:  {dir: ToHub, make: func() Payload { return new(ProcessOutput) }},
 	TypeProcessExited:  {dir: ToHub, make: func() Payload { return new(ProcessExited) }, terminal: true},
 	TypeProcessSignal:  {dir: ToMachine, make: func() Payload { return new(ProcessSignal) }, replies: []Type{TypeAck}},
+	TypeProcessInput:   {dir: ToMachine, make: func() Payload { return new(ProcessInput) }},
+	TypeProcessResize:  {dir: ToMachine, make: func() Payload { return new(TerminalSize) }},
 
 	TypeFileRead:         {dir: ToMachine, make: func() Payload { return new(FileRead) }, replies: []Type{TypeFileContents, TypeFileChunk, TypeAck}},
 	TypeFileContents:     {dir: ToHub, make: func() Payload { return new(FileContents) }},
@@ -87,6 +116,12 @@ var kinds = map[Type]kind{
 	TypeFileMkdir:        {dir: ToMachine, make: func() Payload { return new(FilePath) }, replies: []Type{TypeFileStatResponse}},
 	TypeFileDelete:       {dir: ToMachine, make: func() Payload { return new(FileDelete) }, replies: []Type{TypeAck}},
 	TypeFileMove:         {dir: ToMachine, make: func() Payload { return new(FileMove) }, replies: []Type{TypeFileStatResponse}},
+
+	TypeFileWatch:          {dir: ToMachine, make: func() Payload { return new(FileWatch) }, replies: []Type{TypeFileWatching, TypeFileChanges, TypeAck}},
+	TypeFileWatching:       {dir: ToHub, make: func() Payload { return new(Empty) }},
+	TypeFileChanges:        {dir: ToHub, make: func() Payload { return new(FileChanges) }},
+	TypeFileSearch:         {dir: ToMachine, make: func() Payload { return new(FileSearch) }, replies: []Type{TypeFileSearchResponse}},
+	TypeFileSearchResponse: {dir: ToHub, make: func() Payload { return new(FileSearchResponse) }, terminal: true},
 }
 
 // Empty is a payload without fields.
@@ -121,6 +156,8 @@ type HelloAck struct {
 	// Account is the name of whose machine it is at the hub, likewise shown; ""
 	// where nobody logs in.
 	Account string `json:"account,omitempty"`
+	// Bulk: this hub takes a second socket for data, at BulkPath.
+	Bulk bool `json:"bulk,omitempty"`
 }
 
 // Authorize proves the machine's sign-in again. It must be the sign-in that the
@@ -212,7 +249,25 @@ type ProcessStart struct {
 	// GraceMS is how long the tree has to end by itself at its limit, from
 	// SIGTERM to SIGKILL; 0 is SIGKILL at once.
 	GraceMS int `json:"grace_ms,omitempty"`
-	WaitMS  int `json:"wait_ms"`
+	// Stdin keeps standard input open for PROCESS_INPUT; otherwise it is empty.
+	Stdin bool `json:"stdin,omitempty"`
+	// PTY runs the program at a terminal of that size: all output is of the
+	// stream "pty", and it takes PROCESS_INPUT and PROCESS_RESIZE.
+	PTY    *TerminalSize `json:"pty,omitempty"`
+	WaitMS int           `json:"wait_ms"`
+}
+
+// TerminalSize is in characters; it is the payload of PROCESS_RESIZE, too.
+type TerminalSize struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
+}
+
+// ProcessInput is a piece of what a process reads, at most MaxChunk bytes, in
+// order. It counts against credit as a chunk of a file does.
+type ProcessInput struct {
+	Data []byte `json:"data,omitempty"`
+	End  bool   `json:"end,omitempty"` // closes standard input; a terminal gets its end-of-file character
 }
 
 // ProcessStarted follows the approval.
@@ -222,7 +277,7 @@ type ProcessStarted struct {
 
 // ProcessOutput is a piece of output, at most MaxChunk bytes.
 type ProcessOutput struct {
-	Stream string `json:"stream"` // stdout, stderr
+	Stream string `json:"stream"` // stdout, stderr, pty
 	Data   []byte `json:"data"`
 }
 
@@ -271,7 +326,10 @@ type FileWrite struct {
 	SessionID string `json:"session_id"`
 	Path      string `json:"path"`
 	NoParents bool   `json:"no_parents,omitempty"`
-	WaitMS    int    `json:"wait_ms"`
+	// Metadata is kept with the file, in place of what was there: extended
+	// attributes user.e2b.NAME.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	WaitMS   int               `json:"wait_ms"`
 }
 
 // FileStat looks at one name. Of a symbolic link the entry is the link's own,
@@ -343,6 +401,91 @@ type Entry struct {
 	GID   *int  `json:"gid,omitempty"`
 	// LinkTarget is set for a symbolic link.
 	LinkTarget string `json:"link_target,omitempty"`
+	// Metadata as FileWrite has it; in replies about one name, and in lists.
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// FileWatch asks for what changes in a directory.
+type FileWatch struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Recursive bool   `json:"recursive,omitempty"`
+	Entries   bool   `json:"entries,omitempty"` // with each change, what is there then
+	WaitMS    int    `json:"wait_ms"`
+}
+
+// FileChanges are changes, in order.
+type FileChanges struct {
+	Changes []FileChange `json:"changes"`
+	// Overflow: more changed than could be told; who must know looks at the
+	// directory anew.
+	Overflow bool `json:"overflow,omitempty"`
+}
+
+// FileChange is one change.
+type FileChange struct {
+	Op    string `json:"op"`   // create, write, remove, rename (the old name), chmod
+	Name  string `json:"name"` // relative to the watched directory
+	Entry *Entry `json:"entry,omitempty"`
+}
+
+// FileSearch looks through a directory and all below it. Links are not
+// followed, and files that are not text are searched by name only.
+type FileSearch struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	// Name is a glob of doublestar's syntax on the path below Path ("**/*.go");
+	// "" is every name.
+	Name string `json:"name,omitempty"`
+	// Text is looked for in each line; a regular expression of RE2's syntax with
+	// Regexp. "" finds names only.
+	Text       string `json:"text,omitempty"`
+	Regexp     bool   `json:"regexp,omitempty"`
+	IgnoreCase bool   `json:"ignore_case,omitempty"`
+	Max        int    `json:"max"` // hits, 1 to MaxSearch
+	WaitMS     int    `json:"wait_ms"`
+}
+
+// FileSearchResponse is what was found, in order of path and line.
+type FileSearchResponse struct {
+	Hits []Hit `json:"hits"`
+	// More: there is more than Max, or than could be looked at in the time.
+	More bool `json:"more,omitempty"`
+}
+
+// Hit is one name, or one line of a file.
+type Hit struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`           // as Entry has it
+	Line int    `json:"line,omitempty"` // from 1; 0: the name is the hit
+	Text string `json:"text,omitempty"` // of the line, at most 500 bytes, cut at a character
+}
+
+// Metrics asks how busy the machine is, and was between two times (Unix
+// seconds; 0: no bound).
+type Metrics struct {
+	SessionID string `json:"session_id"`
+	Start     int64  `json:"start,omitempty"`
+	End       int64  `json:"end,omitempty"`
+}
+
+// MetricsResponse has samples in order of time, the last taken now unless End
+// is before that.
+type MetricsResponse struct {
+	Samples []Sample `json:"samples"`
+}
+
+// Sample is the whole machine's load at one moment. Sizes are bytes; the disk
+// is the one of the session's folder.
+type Sample struct {
+	Time       int64   `json:"time"` // Unix seconds
+	CPUs       int     `json:"cpus"`
+	CPUPercent float64 `json:"cpu_percent"` // of all CPUs together, 0 to 100
+	MemTotal   int64   `json:"mem_total"`
+	MemUsed    int64   `json:"mem_used"`
+	MemCache   int64   `json:"mem_cache"`
+	DiskTotal  int64   `json:"disk_total"`
+	DiskUsed   int64   `json:"disk_used"`
 }
 
 // FileStatResponse is one entry, or none.

@@ -10,9 +10,10 @@ import (
 )
 
 var (
-	idPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
-	versionPattern = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
-	namePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`)
+	idPattern       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+	versionPattern  = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
+	metadataPattern = regexp.MustCompile(`^[a-z0-9._-]{1,128}$`)
+	namePattern     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`)
 )
 
 func checkID(field, s string) error {
@@ -198,8 +199,22 @@ func (p *ProcessStart) Validate() error {
 	if p.GraceMS < 0 || p.GraceMS > 10_000 {
 		return errors.New("grace_ms must be 0 to 10000")
 	}
+	if p.PTY != nil {
+		if err := p.PTY.Validate(); err != nil {
+			return err
+		}
+	}
 	return errors.Join(checkSessionPath(p.SessionID, p.Cwd, p.WaitMS), checkText("cmd", p.Cmd, MaxPath), checkEnv(p.Env))
 }
+
+func (s *TerminalSize) Validate() error {
+	if s.Cols < 1 || s.Cols > 10_000 || s.Rows < 1 || s.Rows > 10_000 {
+		return errors.New("cols and rows must be 1 to 10000")
+	}
+	return nil
+}
+
+func (p *ProcessInput) Validate() error { return checkChunk(p.Data) }
 
 func (p *ProcessStarted) Validate() error {
 	if p.PID < 1 {
@@ -209,8 +224,8 @@ func (p *ProcessStarted) Validate() error {
 }
 
 func (p *ProcessOutput) Validate() error {
-	if p.Stream != "stdout" && p.Stream != "stderr" {
-		return errors.New("stream must be stdout or stderr")
+	if p.Stream != "stdout" && p.Stream != "stderr" && p.Stream != "pty" {
+		return errors.New("stream must be stdout, stderr or pty")
 	}
 	return checkChunk(p.Data)
 }
@@ -255,7 +270,95 @@ func (f *FileContents) Validate() error {
 
 func (f *FileChunk) Validate() error { return checkChunk(f.Data) }
 
-func (f *FileWrite) Validate() error { return checkSessionPath(f.SessionID, f.Path, f.WaitMS) }
+func (f *FileWrite) Validate() error {
+	return errors.Join(checkSessionPath(f.SessionID, f.Path, f.WaitMS), checkMetadata(f.Metadata))
+}
+
+// checkMetadata: names as they may stand in a header and in an extended
+// attribute, in small letters.
+func checkMetadata(m map[string]string) error {
+	total := 0
+	for k, v := range m {
+		total += len(k) + len(v)
+		if !metadataPattern.MatchString(k) {
+			return errors.New("metadata has a name that is not 1 to 128 of a-z, 0-9, dot, dash and underscore")
+		}
+		if err := checkText("metadata value", v, MaxMetadata); err != nil {
+			return err
+		}
+	}
+	if total > MaxMetadata {
+		return fmt.Errorf("metadata has %d bytes together, at most %d are allowed", total, MaxMetadata)
+	}
+	return nil
+}
+
+func (f *FileWatch) Validate() error { return checkSessionPath(f.SessionID, f.Path, f.WaitMS) }
+
+func (f *FileChanges) Validate() error {
+	if len(f.Changes) > MaxEvents {
+		return fmt.Errorf("changes has %d, at most %d are allowed", len(f.Changes), MaxEvents)
+	}
+	for i := range f.Changes {
+		c := &f.Changes[i]
+		switch c.Op {
+		case "create", "write", "remove", "rename", "chmod":
+		default:
+			return errors.New("op must be create, write, remove, rename or chmod")
+		}
+		if err := checkText("name", c.Name, 2*MaxPath); err != nil {
+			return err
+		}
+		if c.Entry != nil {
+			if err := c.Entry.check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *FileSearch) Validate() error {
+	if f.Max < 1 || f.Max > MaxSearch {
+		return fmt.Errorf("max must be 1 to %d", MaxSearch)
+	}
+	return errors.Join(checkSessionPath(f.SessionID, f.Path, f.WaitMS), checkText("name", f.Name, MaxText), checkText("text", f.Text, MaxText))
+}
+
+func (f *FileSearchResponse) Validate() error {
+	if len(f.Hits) > MaxSearch {
+		return fmt.Errorf("hits has %d, at most %d are allowed", len(f.Hits), MaxSearch)
+	}
+	for i := range f.Hits {
+		h := &f.Hits[i]
+		if h.Kind != "file" && h.Kind != "dir" && h.Kind != "other" || h.Line < 0 {
+			return errors.New("kind must be file, dir or other, line not negative")
+		}
+		if err := errors.Join(checkText("path", h.Path, 2*MaxPath), checkText("text", h.Text, MaxText)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Metrics) Validate() error {
+	if m.Start < 0 || m.End < 0 {
+		return errors.New("start and end must not be negative")
+	}
+	return checkID("session_id", m.SessionID)
+}
+
+func (m *MetricsResponse) Validate() error {
+	if len(m.Samples) > 10_000 {
+		return errors.New("samples has more than 10000")
+	}
+	for _, s := range m.Samples {
+		if s.Time < 0 || s.CPUs < 0 || s.CPUPercent < 0 || s.MemTotal < 0 || s.MemUsed < 0 || s.MemCache < 0 || s.DiskTotal < 0 || s.DiskUsed < 0 {
+			return errors.New("a sample has a negative number")
+		}
+	}
+	return nil
+}
 
 func (f *FileStat) Validate() error {
 	if f.Follow && f.NoFollow {
@@ -308,5 +411,5 @@ func (e *Entry) check() error {
 	if e.Size < 0 {
 		return errors.New("size must not be negative")
 	}
-	return errors.Join(checkText("name", e.Name, MaxPath), checkText("path", e.Path, 2*MaxPath))
+	return errors.Join(checkText("name", e.Name, MaxPath), checkText("path", e.Path, 2*MaxPath), checkMetadata(e.Metadata))
 }

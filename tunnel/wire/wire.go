@@ -25,7 +25,9 @@ import (
 //	1.0  first: sessions, processes, files in chunks, directories, status
 //	1.1  AUTHORIZE; SESSION_OPEN may name the only folder; file requests that
 //	     follow no link, or refuse to replace, to make folders, to delete more
-const Version = "1.1"
+//	1.2  terminals and standard input; watches, searches and metadata of files;
+//	     pausing a session; METRICS; the bulk socket
+const Version = "1.2"
 
 // Major is the part of a version that both ends must have in common.
 func Major(version string) string {
@@ -36,8 +38,14 @@ func Major(version string) string {
 // Subprotocol is the WebSocket subprotocol that selects this profile.
 const Subprotocol = "localpc.v1"
 
-// Path is where a hub accepts machines.
-const Path = "/ws/local-executor"
+// Path is where a hub accepts machines; BulkPath where it accepts the second
+// socket of one, with the same bearer token and the header BulkHeader, whose
+// value is the connection_id of HELLO_ACK. Each such id is good once.
+const (
+	Path       = "/ws/local-executor"
+	BulkPath   = Path + "/bulk"
+	BulkHeader = "Localpc-Connection"
+)
 
 // Limits that both ends keep. Sizes are bytes after decoding from UTF-8 frames.
 const (
@@ -55,8 +63,10 @@ const (
 	MaxEnvBytes    = 128 << 10 // their names and values together
 	MaxText        = 1024      // names and titles that a program gives itself
 	MaxListEntries = 20000     // entries in one directory reply
-	MaxUpload      = 1 << 30
-	MaxToken       = 8 << 10 // an access token
+	MaxMetadata    = 16 << 10  // names and values of a file's metadata together
+	MaxEvents      = 1000      // changes in one FILE_CHANGES
+	MaxSearch      = 1000      // hits of one search
+	MaxToken       = 8 << 10   // an access token
 
 	HelloTimeout = 10 * time.Second // for HELLO, and for HELLO_ACK
 	Heartbeat    = 20 * time.Second // WebSocket ping from the machine

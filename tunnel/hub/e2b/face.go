@@ -41,14 +41,8 @@ type Backend interface {
 	Online(b store.Sandbox) bool
 }
 
-// Stream is one request on its way. Recv ends with io.EOF after the terminal
-// frame, or with a *wire.Error. Send returns io.EOF when the request has ended
-// already. Close cancels what has not ended.
-type Stream interface {
-	Recv() (wire.Message, error)
-	Send(wire.FileChunk) error
-	Close()
-}
+// Stream is one request on its way.
+type Stream = wire.Stream
 
 // Options build a Face; all are needed.
 type Options struct {

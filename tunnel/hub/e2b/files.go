@@ -244,7 +244,6 @@ func (f *Face) write(r *http.Request, name string, body io.Reader) (written, err
 // sendAll sends body in chunks. io.EOF means that the machine has answered
 // before the end.
 func sendAll(s Stream, body io.Reader) error {
-	total := 0
 	buf := make([]byte, wire.MaxChunk)
 	for {
 		n, err := fill(body, buf)
@@ -252,10 +251,7 @@ func sendAll(s Stream, body io.Reader) error {
 		if err != nil && !last {
 			return wire.Wrap(err, wire.CodeInvalid, "The upload broke off.")
 		}
-		if total += n; total > wire.MaxUpload {
-			return wire.Errorf(wire.CodeTooLarge, "The file has more than %d MiB.", wire.MaxUpload>>20)
-		}
-		if err := s.Send(wire.FileChunk{Data: buf[:n], Last: last}); err != nil || last {
+		if err := s.Send(&wire.FileChunk{Data: buf[:n], Last: last}); err != nil || last {
 			return err
 		}
 	}
