@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -87,7 +88,8 @@ func spoolError(err error) error {
 
 func (m *Machine) unspool(up *capabilities.Upload, held int64) {
 	m.spooled.Add(-held)
-	if err := os.Remove(up.Path); err != nil {
+	// A large one may have been moved into its place.
+	if err := os.Remove(up.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.log.Warn("An upload's spool could not be removed", "err", err)
 	}
 }

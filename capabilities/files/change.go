@@ -120,7 +120,7 @@ func (o *mkdirOp) run(context.Context, capabilities.Output) (capabilities.Result
 	if p.node, err = p.base.lstat(p.rel); err != nil {
 		return capabilities.Result{}, fileError(err, o.p.Path)
 	}
-	e := o.entry(o.asked, p, o.asked.reply(p))
+	e := o.whole(o.asked, p, o.asked.reply(p))
 	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
 		Outcome: count(len(made), "folder", "folders", false) + " made", Notes: startupNotes(o.names)}, nil
 }

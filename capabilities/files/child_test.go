@@ -60,7 +60,7 @@ func TestChild(t *testing.T) {
 			must(t, err)
 		}
 	case roleLimit:
-		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20}))
+		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: adoptFrom / 2, Max: adoptFrom / 2}))
 		r := reopen(t, dir)
 		spool, err := os.Open(filepath.Join(dir, "spool"))
 		must(t, err)

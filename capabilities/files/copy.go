@@ -15,7 +15,7 @@ import (
 // across moves between file systems: a copy beside the new name, one rename,
 // and then the delete of the source. Until the rename nothing has changed.
 func (o *moveOp) across(ctx context.Context, from, to *os.Root) (err error) {
-	temp, done, err := o.e.journal.temp(place{base: o.dst.base, rel: o.dst.dir()}.abs())
+	temp, done, err := o.e.journal.temp(place{base: o.dst.base, rel: o.dst.dir()}.abs(), o.dst.exists())
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,19 @@ type payload struct {
 	Options []string `json:"options,omitempty"`
 	Size    int64    `json:"size,omitempty"`
 	SHA256  string   `json:"sha256,omitempty"`
+	// Metadata is that of a write.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// Search is what a search looks for.
+	Search *search `json:"search,omitempty"`
+}
+
+// search is what a FILE_SEARCH looks for.
+type search struct {
+	Name       string `json:"name"`
+	Text       string `json:"text"`
+	Regexp     bool   `json:"regexp"`
+	IgnoreCase bool   `json:"ignore_case"`
+	Max        int    `json:"max"`
 }
 
 // options are the names of what is set: "no_follow", true, "follow", false.

@@ -1,6 +1,6 @@
-// Package files is steps 3 and 5 for files: it reads, writes, lists, makes,
-// moves and deletes below a session's folder and the session's own /tmp, and
-// nowhere else.
+// Package files is steps 3 and 5 for files: it reads, writes, lists, searches,
+// watches, makes, moves and deletes below a session's folder and the session's
+// own /tmp, and nowhere else.
 //
 // One request is one op. Its look resolves the names, inspects what is there
 // and describes what would happen; its run does it. Describe looks; Run looks
@@ -72,10 +72,10 @@ func New(o Options) *Executor {
 // Name is "files".
 func (*Executor) Name() string { return "files" }
 
-// Types are the seven file requests.
+// Types are the file requests.
 func (*Executor) Types() []wire.Type {
 	return []wire.Type{wire.TypeFileRead, wire.TypeFileWrite, wire.TypeFileStat, wire.TypeFileList,
-		wire.TypeFileMkdir, wire.TypeFileDelete, wire.TypeFileMove}
+		wire.TypeFileMkdir, wire.TypeFileDelete, wire.TypeFileMove, wire.TypeFileWatch, wire.TypeFileSearch}
 }
 
 // op is one request. look is called once, and before run; close after both.
@@ -110,6 +110,10 @@ func (e *Executor) open(c capabilities.Call) (op, error) {
 		return &mkdirOp{request: base, p: p}, nil
 	case *wire.FileDelete:
 		return &deleteOp{request: base, p: p}, nil
+	case *wire.FileWatch:
+		return &watchOp{request: base, p: p}, nil
+	case *wire.FileSearch:
+		return &searchOp{request: base, p: p}, nil
 	}
 	j.close()
 	return nil, fmt.Errorf("files: %s with a %T", c.Type, c.Payload)

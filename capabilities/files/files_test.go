@@ -240,7 +240,7 @@ func TestReadInPieces(t *testing.T) {
 
 func TestReadOfAFileThatChanges(t *testing.T) {
 	r := newRig(t)
-	size := 3 * wire.MaxChunk
+	size := 3 * pieceSize
 	r.put("f", strings.Repeat("x", size))
 	// Longer while it is read: what was promised comes.
 	call := r.readCall("f")

@@ -95,9 +95,9 @@ func (p place) key() string {
 	case p.base.tmp && p.rel == ".":
 		return tmpAlias
 	case p.base.tmp:
-		return tmpAlias + "/" + p.rel
+		return tmpAlias + "/" + escaped(p.rel)
 	}
-	return p.rel
+	return escaped(p.rel)
 }
 
 func (p place) exists() bool  { return p.missing == 0 }
@@ -147,6 +147,14 @@ func (j *jail) resolve(a asked, follow bool) (place, error) {
 		done = append(done, c)
 		rel := strings.Join(done, "/")
 		fi, err := p.base.root.Lstat(rel)
+		if err != nil {
+			if raw, is := unescaped(c); is {
+				as := path.Join(path.Dir(rel), raw)
+				if there, rerr := p.base.root.Lstat(as); rerr == nil {
+					done[len(done)-1], rel, fi, err = raw, as, there, nil
+				}
+			}
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			all := append(done, todo...)

@@ -37,14 +37,45 @@ type note struct {
 	Size    int64               `json:"size,omitempty"`
 }
 
-// tempPrefix begins every temporary name in a session's folder.
-const tempPrefix = ".localpc-"
+// tempPrefix begins every temporary name in a session's folder. The end says
+// what is about to happen with it: it takes a name that is free, or the place
+// of something. Who watches the folder is told that, and not of this name.
+const (
+	tempPrefix = ".localpc-"
+	tempNew    = ".tmp"
+	tempOver   = ".over"
+)
+
+// isTemp tells whether name is one that temp made.
+func isTemp(name string) (over, is bool) {
+	id, ok := strings.CutPrefix(name, tempPrefix)
+	if !ok {
+		return false, false
+	}
+	id, over = strings.CutSuffix(id, tempOver)
+	if !over {
+		if id, ok = strings.CutSuffix(id, tempNew); !ok {
+			return false, false
+		}
+	}
+	return over, len(id) >= idLength && strings.Trim(id, idLetters) == ""
+}
+
+// Of consent.NewID: at least so many of these letters.
+const (
+	idLength  = 26
+	idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+)
 
 // temp makes a temporary name for a file in the directory abs, and notes it.
-// done is called when nothing is at that name any more.
-func (j *journal) temp(abs string) (name string, done func(), err error) {
+// over: it will take the place of something. done is called when nothing is at
+// that name any more.
+func (j *journal) temp(abs string, over bool) (name string, done func(), err error) {
 	id := consent.NewID()
-	name = tempPrefix + id + ".tmp"
+	name = tempPrefix + id + tempNew
+	if over {
+		name = tempPrefix + id + tempOver
+	}
 	if j.dir == "" {
 		return name, func() {}, nil
 	}

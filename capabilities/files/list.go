@@ -49,12 +49,12 @@ func (o *statOp) run(context.Context, capabilities.Output) (capabilities.Result,
 	name := o.asked.reply(o.place)
 	if o.p.Follow || o.p.NoFollow {
 		name = o.asked.in(o.place.base, o.place.rel)
-		stat.Path = strings.ToValidUTF8(name, "\ufffd")
+		stat.Path = name
 	}
 	if o.none || !o.place.exists() {
 		return res, nil
 	}
-	e := o.entry(o.asked, o.place, name)
+	e := o.whole(o.asked, o.place, name)
 	if n := o.place.node; !n.ctime.IsZero() {
 		e.CTime, e.UID, e.GID = n.ctime.UnixMilli(), &n.uid, &n.gid
 	}
@@ -72,23 +72,33 @@ func (o *statOp) run(context.Context, capabilities.Output) (capabilities.Result,
 
 var words = map[string]string{"file": "file", "dir": "folder", "other": "name that is neither a file nor a folder"}
 
+// whole describes p, which replies call name, with its metadata.
+func (r *request) whole(a asked, p place, name string) wire.Entry {
+	e := r.entry(a, p, name)
+	if dir, err := handle(p.base.root, p.dir()); err == nil {
+		e.Metadata = metadataOf(dir, p.name(), p.node)
+		dir.Close()
+	}
+	return e
+}
+
 // entry describes p, which replies call name.
 func (r *request) entry(a asked, p place, name string) wire.Entry {
 	e := wire.Entry{
-		Name: strings.ToValidUTF8(path.Base(name), "\ufffd"), Path: strings.ToValidUTF8(name, "\ufffd"), Kind: "other",
+		Name: path.Base(name), Path: name, Kind: "other",
 		Size: max(p.node.size, 0), Mode: p.node.perm(), MTime: p.node.mtime.UnixMilli(),
 		Owner: r.e.names.user(p.node.uid), Group: r.e.names.group(p.node.gid),
 	}
 	target := p
 	if p.isLink() {
 		if text, err := p.base.root.Readlink(p.rel); err == nil {
-			e.LinkTarget = strings.ToValidUTF8(text, "\ufffd")
+			e.LinkTarget = escaped(text)
 		}
 		q, err := r.j.resolve(asked{text: name, base: p.base, rest: split(p.rel)}, true)
 		if err != nil || !q.exists() {
 			return e
 		}
-		target, e.LinkTarget = q, strings.ToValidUTF8(a.in(q.base, q.rel), "\ufffd")
+		target, e.LinkTarget = q, a.in(q.base, q.rel)
 	}
 	switch {
 	case target.node.mode.IsDir():
@@ -110,14 +120,8 @@ type listOp struct {
 
 func (o *listOp) look(context.Context) (capabilities.Description, error) {
 	var err error
-	if o.asked, o.place, err = o.j.at(o.p.Path, true); err != nil {
+	if o.asked, o.place, err = o.j.folderAt(o.p.Path, "to list"); err != nil {
 		return capabilities.Description{}, err
-	}
-	switch {
-	case !o.place.exists():
-		return capabilities.Description{}, notFound(o.p.Path)
-	case !o.place.isDir():
-		return capabilities.Description{}, wire.Errorf(wire.CodePathKind, "%s is not a folder, so there is nothing to list.", shown(o.p.Path))
 	}
 	d := looksOnly("list", "List "+named(o.place), "%s wants to see what is in "+named(o.place), exact(o.asked, o.place), o.place)
 	text := "lists 1 folder"
@@ -133,6 +137,16 @@ func (o *listOp) look(context.Context) (capabilities.Description, error) {
 // maxListFrame keeps a reply below wire.MaxFrame, whatever its names cost once
 // they are escaped.
 const maxListFrame = 3 << 20
+
+// entryCost is how much of a frame an entry takes at the most: JSON writes a
+// byte as six then.
+func entryCost(e *wire.Entry) int {
+	cost := 256 + 6*(len(e.Name)+len(e.Path)+len(e.LinkTarget))
+	for k, v := range e.Metadata {
+		cost += 16 + len(k) + 6*len(v)
+	}
+	return cost
+}
 
 // lister gathers entries into replies.
 type lister struct {
@@ -170,9 +184,9 @@ func (l *lister) dir(ctx context.Context, p place, name string, depth int) error
 	}
 	defer dir.Close()
 	for _, child := range names {
-		q, full := p.child(child), join(name, child)
-		if len(full) > wire.MaxPath {
-			continue // no request could name it
+		q, full := p.child(child), join(name, listed(names, child))
+		if len(full) > 2*wire.MaxPath {
+			continue // the wire takes no such path
 		}
 		q.node, err = lstatIn(dir, child)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +195,9 @@ func (l *lister) dir(ctx context.Context, p place, name string, depth int) error
 		if err != nil {
 			return err
 		}
-		if err := l.add(ctx, l.o.entry(l.o.asked, q, full)); err != nil {
+		e := l.o.entry(l.o.asked, q, full)
+		e.Metadata = metadataOf(dir, child, q.node)
+		if err := l.add(ctx, e); err != nil {
 			return err
 		}
 		if !q.node.mode.IsDir() || depth <= 1 {
@@ -197,6 +213,19 @@ func (l *lister) dir(ctx context.Context, p place, name string, depth int) error
 	return nil
 }
 
+// listed is name as a list shows it, among the sorted names beside it. Where
+// another has the very name that is written for one that is not UTF-8, nothing
+// leads to the latter, and it does not look as if something did.
+func listed(names []string, name string) string {
+	form := escaped(name)
+	if form != name {
+		if _, taken := slices.BinarySearch(names, form); taken {
+			return strings.ToValidUTF8(name, "\ufffd")
+		}
+	}
+	return form
+}
+
 func join(dir, name string) string {
 	if dir == "." {
 		return name
@@ -208,8 +237,7 @@ func (l *lister) add(ctx context.Context, e wire.Entry) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// JSON writes a byte as six at the most.
-	cost := 256 + 6*(len(e.Name)+len(e.Path)+len(e.LinkTarget))
+	cost := entryCost(&e)
 	if len(l.batch) == wire.MaxListEntries || l.cost+cost > maxListFrame {
 		if err := l.flush(ctx); err != nil {
 			return err

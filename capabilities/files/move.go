@@ -125,7 +125,7 @@ func (o *moveOp) run(ctx context.Context, _ capabilities.Output) (capabilities.R
 	if p.node, err = p.base.lstat(p.rel); err != nil {
 		return capabilities.Result{}, fileError(err, o.p.Dst)
 	}
-	e := o.entry(o.to, p, o.to.reply(p))
+	e := o.whole(o.to, p, o.to.reply(p))
 	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
 		Outcome: "moved", Notes: startupNotes(o.names)}, nil
 }

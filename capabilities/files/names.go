@@ -1,9 +1,12 @@
 package files
 
 import (
+	"fmt"
 	"os"
 	"path"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"localpc/capabilities"
 	"localpc/tunnel/wire"
@@ -57,11 +60,53 @@ func (j *jail) parse(name string) (asked, error) {
 		}
 	}
 	for _, c := range a.rest {
-		if len(c) > maxName {
+		raw, is := unescaped(c)
+		if len(c) > maxName && (!is || len(raw) > maxName) {
 			return asked{}, tooLong(c)
 		}
 	}
 	return a, nil
+}
+
+// escaped is a name as it goes over the wire: one that is not UTF-8 has \xHH for
+// each byte that is none. A request gives it back the same way: where nothing
+// has the name as it is written, the one with those bytes is meant.
+func escaped(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	var b strings.Builder
+	for i := 0; i < len(name); {
+		r, n := utf8.DecodeRuneInString(name[i:])
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, `\x%02x`, name[i])
+		} else {
+			b.WriteString(name[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// unescaped is the name that escaped has made c of; false when it made none.
+func unescaped(c string) (raw string, ok bool) {
+	if !strings.Contains(c, `\x`) {
+		return "", false
+	}
+	var b strings.Builder
+	for i := 0; i < len(c); {
+		if strings.HasPrefix(c[i:], `\x`) && len(c) >= i+4 {
+			if v, err := strconv.ParseUint(c[i+2:i+4], 16, 8); err == nil && v >= 0x80 {
+				b.WriteByte(byte(v))
+				i += 4
+				continue
+			}
+		}
+		b.WriteByte(c[i])
+		i++
+	}
+	raw = b.String()
+	return raw, raw != c && escaped(raw) == c
 }
 
 // absolute finds the base that an absolute path lies in; nil when in none.
@@ -124,6 +169,7 @@ func hasPrefix(parts, prefix []string) bool {
 // path is rel, below the base that was asked for, in the form of name that was
 // asked with.
 func (a asked) path(rel string) string {
+	rel = escaped(rel)
 	switch {
 	case rel == "." && a.prefix == "":
 		return "."

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"localpc/capabilities"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
+
+// pieceSize is how much of a file is read at once.
+const pieceSize = 1 << 20
 
 // keptForDetail is how much of the beginning and the end of a file is kept for
 // its log entry.
@@ -73,18 +77,18 @@ func (o *readOp) run(ctx context.Context, out capabilities.Output) (capabilities
 	}
 	res := capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}}
 	kept := capabilities.Keeper{Max: keptForDetail}
-	buf := make([]byte, min(left, wire.MaxChunk))
+	buf := make([]byte, min(left, pieceSize))
 	for at := o.p.Offset; left > 0; {
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
 		}
 		n, err := o.f.ReadAt(buf[:min(left, int64(len(buf)))], at)
-		if n > 0 {
-			if err := out.Send(ctx, wire.TypeFileChunk, &wire.FileChunk{Data: buf[:n]}); err != nil {
+		for piece := range slices.Chunk(buf[:n], wire.MaxChunk) {
+			if err := out.Send(ctx, wire.TypeFileChunk, &wire.FileChunk{Data: piece}); err != nil {
 				return res, err
 			}
-			_, _ = kept.Write(buf[:n])
-			at, left, res.Sent = at+int64(n), left-int64(n), res.Sent+int64(n)
+			_, _ = kept.Write(piece)
+			at, left, res.Sent = at+int64(len(piece)), left-int64(len(piece)), res.Sent+int64(len(piece))
 		}
 		switch {
 		case errors.Is(err, io.EOF) && left > 0:

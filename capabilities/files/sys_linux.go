@@ -141,24 +141,82 @@ func renameWith(from *os.Root, old string, to *os.Root, name string, flags uint)
 }
 
 // copyAttributes copies the extended attributes, access lists among them, as
-// far as the system lets it.
-func copyAttributes(from, to *os.File) {
+// far as the system lets it. It tells whether it has copied all of them.
+func copyAttributes(from, to *os.File) (all bool) {
 	names := make([]byte, 64<<10)
 	n, err := unix.Flistxattr(int(from.Fd()), names)
 	if err != nil {
-		return
+		return errors.Is(err, unix.ENOTSUP)
 	}
-	value := make([]byte, 64<<10)
+	all = true
+	value, there := make([]byte, 64<<10), make([]byte, 64<<10)
 	for start, i := 0, 0; i < n; i++ {
 		if names[i] != 0 {
 			continue
 		}
 		name := string(names[start:i])
 		start = i + 1
-		if size, err := unix.Fgetxattr(int(from.Fd()), name, value); err == nil {
-			_ = unix.Fsetxattr(int(to.Fd()), name, value[:size], 0)
+		size, err := unix.Fgetxattr(int(from.Fd()), name, value)
+		if err == nil {
+			err = unix.Fsetxattr(int(to.Fd()), name, value[:size], 0)
+		}
+		if err != nil {
+			// What it has already need not be set.
+			got, gerr := unix.Fgetxattr(int(to.Fd()), name, there)
+			all = all && gerr == nil && string(there[:got]) == string(value[:size])
 		}
 	}
+	return all
+}
+
+// sameDisk tells whether a name of one can be given to the other.
+func sameDisk(a, b *os.File) bool {
+	n, err := lstatFile(a)
+	if err != nil {
+		return false
+	}
+	o, err := lstatFile(b)
+	return err == nil && n.id.Dev == o.id.Dev
+}
+
+// adopt lets the file that is open as spool, at path, take the place of the
+// empty f, at temp in parent, with the owner, the attributes and the mode that
+// f has. False where that cannot be; f is then as it was.
+func adopt(parent *os.Root, temp string, f, spool *os.File, path string) bool {
+	n, err := lstatFile(f)
+	if err != nil {
+		return false
+	}
+	now, err := lstatFile(spool)
+	if err != nil {
+		return false
+	}
+	if now.uid != n.uid || now.gid != n.gid {
+		if spool.Chown(n.uid, n.gid) != nil {
+			return false
+		}
+	}
+	if !copyAttributes(f, spool) || spool.Chmod(n.mode.Perm()|n.mode&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)) != nil {
+		return false
+	}
+	dir, err := handle(parent, ".")
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return retry(func() error { return unix.Renameat(unix.AT_FDCWD, path, int(dir.Fd()), temp) }) == nil
+}
+
+// giveBack undoes adopt.
+func giveBack(parent *os.Root, temp string, spool *os.File, path string) {
+	_ = spool.Chmod(0o600)
+	if dir, err := handle(parent, "."); err == nil {
+		defer dir.Close()
+		if retry(func() error { return unix.Renameat(int(dir.Fd()), temp, unix.AT_FDCWD, path) }) == nil {
+			return
+		}
+	}
+	_ = parent.Remove(temp)
 }
 
 func retry(f func() error) error {

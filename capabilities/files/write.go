@@ -65,9 +65,9 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 		effects, risk = append(effects, runsElsewhere(o.names)), consent.RiskHigh
 	}
 	d := changes("write", "Write "+named(p), fmt.Sprintf("%%s wants to %s %s (%s)", verb, named(p), consent.Bytes(o.up.Size)),
-		exact(o.asked, p)+"\n\n"+head(o.up.Head, o.up.Size), p.key(), risk)
+		exact(o.asked, p)+metadataWords(o.p.Metadata)+"\n\n"+head(o.up.Head, o.up.Size), p.key(), risk)
 	d.Effects = effects
-	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256, Options: options(map[string]bool{"no_parents": o.p.NoParents})}
+	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256, Metadata: o.p.Metadata, Options: options(map[string]bool{"no_parents": o.p.NoParents})}
 	d.Fingerprint = fmt.Sprintf("%s\x00own=%v startup=%q", p.print(), o.own, o.names)
 	if p.missing > 1 {
 		d.Details = append(d.Details, "Makes "+count(p.missing-1, "folder", "folders", false)+" above it.")
@@ -118,7 +118,7 @@ func (o *writeOp) run(ctx context.Context, _ capabilities.Output) (capabilities.
 	if _, named, err := o.j.at(o.p.Path, false); err == nil && named.exists() {
 		q = named
 	}
-	e := o.entry(o.asked, q, o.asked.reply(p))
+	e := o.whole(o.asked, q, o.asked.reply(p))
 	return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{Exists: true, Entry: &e},
 		Outcome: consent.Bytes(o.up.Size) + " written", Received: o.up.Size, Notes: startupNotes(o.names)}, nil
 }
@@ -146,7 +146,7 @@ func (o *writeOp) put(ctx context.Context, spool *os.File) error {
 var errKeepsNot = errors.New("owner cannot be kept, or the folder takes no new file")
 
 func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (err error) {
-	temp, done, err := o.e.journal.temp(o.dirAbs())
+	temp, done, err := o.e.journal.temp(o.dirAbs(), o.place.exists())
 	if err != nil {
 		return err
 	}
@@ -162,9 +162,13 @@ func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (
 		}
 		return err
 	}
+	adopted := false
 	defer func() {
 		f.Close()
-		if err != nil {
+		switch {
+		case err != nil && adopted:
+			giveBack(parent, temp, spool, o.up.Path) // it may be asked about again
+		case err != nil:
 			_ = parent.Remove(temp)
 		}
 	}()
@@ -172,11 +176,10 @@ func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (
 		if err := o.keep(parent, f); err != nil {
 			return err
 		}
-	}
-	if err := o.copy(ctx, f, spool); err != nil {
+	} else if err := setMetadata(f, o.p.Metadata); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if adopted, err = o.fill(ctx, parent, temp, f, spool); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -196,12 +199,34 @@ func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (
 	return rename(parent, temp, parent, o.place.name())
 }
 
+// adoptFrom is the size from which an upload is moved into its place instead of
+// copied.
+const adoptFrom = 1 << 20
+
+// fill brings the upload to temp in parent, where f is open and empty, and to
+// the disk.
+func (o *writeOp) fill(ctx context.Context, parent *os.Root, temp string, f, spool *os.File) (adopted bool, err error) {
+	if o.up.Size >= adoptFrom && sameDisk(f, spool) {
+		if err := o.copy(ctx, io.Discard, spool); err != nil {
+			return false, err
+		}
+		if adopt(parent, temp, f, spool, o.up.Path) {
+			return true, spool.Sync()
+		}
+	}
+	if err := o.copy(ctx, f, spool); err != nil {
+		return false, err
+	}
+	return false, f.Sync()
+}
+
 func (o *writeOp) dirAbs() string {
 	return place{base: o.place.base, rel: o.place.dir()}.abs()
 }
 
 // keep gives f the owner, the attributes and the mode of the file it replaces,
-// in this order, and by the open file: a name may be swapped.
+// in this order, and by the open file: a name may be swapped. Metadata is not
+// the old file's; it comes before the mode, which may forbid it.
 func (o *writeOp) keep(parent *os.Root, f *os.File) error {
 	n := o.place.node
 	if now, err := lstatFile(f); err != nil {
@@ -214,6 +239,9 @@ func (o *writeOp) keep(parent *os.Root, f *os.File) error {
 	if old, err := parent.OpenFile(o.place.name(), os.O_RDONLY|openFlags, 0); err == nil {
 		copyAttributes(old, f)
 		old.Close()
+	}
+	if err := setMetadata(f, o.p.Metadata); err != nil {
+		return err
 	}
 	return f.Chmod(n.mode.Perm() | n.mode&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
 }
@@ -251,9 +279,13 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 	if err != nil {
 		return err
 	}
+	said := fileMetadata(f)
 	err = o.copy(ctx, f, spool)
 	if err == nil {
 		err = f.Truncate(o.up.Size)
+	}
+	if err == nil {
+		err = setMetadata(f, o.p.Metadata)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -261,6 +293,9 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 	if err == nil {
 		old.drop()
 		return nil
+	}
+	if merr := setMetadata(f, said); merr != nil {
+		o.e.o.Log.Error("A file's metadata could not be put back", "err", merr)
 	}
 	if berr := old.back(f); berr != nil {
 		o.e.o.Log.Error("A half-done write could not be undone; the next start tries again", "err", berr)
@@ -272,7 +307,7 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 // shown.
 func (o *writeOp) copy(ctx context.Context, to io.Writer, spool *os.File) error {
 	sum := sha256.New()
-	buf := make([]byte, min(o.up.Size, wire.MaxChunk)+1)
+	buf := make([]byte, min(o.up.Size, pieceSize)+1)
 	var total int64
 	for {
 		if ctx.Err() != nil {

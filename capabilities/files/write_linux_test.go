@@ -307,7 +307,7 @@ func TestDiskFull(t *testing.T) {
 	t.Run("size limit", func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRigIn(t, dir)
-		big := strings.Repeat("x", 3<<20)
+		big := strings.Repeat("x", adoptFrom-1) // copied, not moved into its place
 		full := func() {
 			r.put("f", "old")
 			r.put("linked", "old")
