@@ -1,0 +1,341 @@
+// Package kept is what step 5 puts aside before it changes something: the old
+// versions of files and folders, with the notes of what each request changed,
+// for a week and within a size limit. A person can have one request, or a whole
+// session, undone. The files are below the data directory, moved there or
+// shared with the file system where that is possible; the notes are in the
+// store.
+package kept
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"localpc/app/store"
+	"localpc/capabilities"
+	"localpc/consent"
+)
+
+// For is how long an old version is kept.
+const For = 7 * 24 * time.Hour
+
+// tidyEvery is how often it is looked for what is kept no more.
+const tidyEvery = time.Hour
+
+// brokenFor is how long nothing is promised after something could not be kept.
+const brokenFor = time.Minute
+
+// Options build a Kept. Dir and Store are needed.
+type Options struct {
+	// Dir is the directory of old versions; it is made when it is missing.
+	Dir   string
+	Store *store.Store
+	// Limit is how many bytes are kept at most; nil or less than one: nothing.
+	Limit func() int64
+	// Changed is called when something can be undone, or can't any more; nil:
+	// nobody is told.
+	Changed func()
+	Log     *slog.Logger
+	Now     func() time.Time // nil: time.Now
+}
+
+// Kept keeps old versions. Safe for concurrent use.
+type Kept struct {
+	o   Options
+	dir *dir
+
+	mu      sync.Mutex
+	all     map[string]*kept   // by request; guarded by mu
+	bytes   int64              // of all; guarded by mu
+	broken  time.Time          // when something could not be kept; guarded by mu
+	tidied  time.Time          // guarded by mu
+	mirrors map[string]*mirror // by folder; guarded by mu
+	undoing sync.Mutex         // one undoing at a time
+}
+
+// kept is what is known of one request.
+type kept struct {
+	store.Kept
+	about about
+}
+
+// about is what a request's notes know beside its steps. Serialised.
+type about struct {
+	// Long: how long a command ran, where what others did in the folder in that
+	// time can't be told from its own work. Shared: others of ours worked there.
+	Long   time.Duration `json:"long,omitempty"`
+	Shared bool          `json:"shared,omitempty"`
+}
+
+var _ capabilities.Keep = (*Kept)(nil)
+
+// Open opens the directory of old versions. What an undoing that was cut off
+// had begun is taken back, and what no note knows is removed.
+func Open(ctx context.Context, o Options) (*Kept, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Limit == nil {
+		o.Limit = func() int64 { return 0 }
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	k := &Kept{o: o, all: map[string]*kept{}, mirrors: map[string]*mirror{}}
+	if !supported {
+		return k, nil
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of old versions: %w", err)
+	}
+	root, err := os.OpenRoot(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of old versions: %w", err)
+	}
+	defer root.Close()
+	if k.dir, err = dirOf(root); err != nil {
+		return nil, fmt.Errorf("open the folder of old versions: %w", err)
+	}
+	if err := k.recover(ctx); err != nil {
+		k.dir.close()
+		return nil, err
+	}
+	k.Tidy(ctx)
+	return k, nil
+}
+
+// Close lets go of what is open. Nothing is called afterwards.
+func (k *Kept) Close() {
+	if k.dir == nil {
+		return
+	}
+	k.mu.Lock()
+	mirrors := k.mirrors
+	k.mirrors = map[string]*mirror{}
+	k.mu.Unlock()
+	for _, m := range mirrors {
+		m.drop()
+	}
+	k.dir.close()
+}
+
+// newName is the name of a new version in the directory.
+func newName() string {
+	var b [32]byte
+	randomBytes(b[:])
+	return fmt.Sprintf("%x", b)
+}
+
+// Would tells whether so many bytes would be kept now.
+func (k *Kept) Would(_ *capabilities.Session, bytes int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return supported && k.o.Limit() > 0 && bytes <= k.o.Limit() && k.o.Now().Sub(k.broken) >= brokenFor
+}
+
+// fail notes that something could not be kept.
+func (k *Kept) fail(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	k.o.Log.Warn("An old version could not be kept", "err", err)
+	k.mu.Lock()
+	k.broken = k.o.Now()
+	k.mu.Unlock()
+}
+
+// State tells whether what a request changed can be undone, or was.
+func (k *Kept) State(request string) (can, undone bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r := k.all[request]; r != nil {
+		return r.State == store.KeptWhole, r.State == store.KeptUndone
+	}
+	return false, false
+}
+
+// OfSession are the requests of a session that can be undone, the newest first.
+func (k *Kept) OfSession(session string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []*kept
+	for _, r := range k.all {
+		if session != "" && r.Session == session && r.State == store.KeptWhole {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *kept) int { return int(b.Place - a.Place) })
+	var out []string
+	for _, r := range list {
+		out = append(out, r.Request)
+	}
+	return out
+}
+
+// SessionOf is the session that a request belongs to; "" for an undoing, and
+// where nothing is known.
+func (k *Kept) SessionOf(request string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r := k.all[request]; r != nil {
+		return r.Session
+	}
+	return ""
+}
+
+// Bytes is how much is kept.
+func (k *Kept) Bytes() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.bytes
+}
+
+// Tidy lets go of what has been kept long enough, and of the oldest beyond the
+// limit. It does nothing when it was called within the last hour and there is
+// room.
+func (k *Kept) Tidy(ctx context.Context) {
+	if !supported {
+		return
+	}
+	k.mu.Lock()
+	now := k.o.Now()
+	if now.Sub(k.tidied) < tidyEvery && k.bytes <= k.o.Limit() {
+		k.mu.Unlock()
+		return
+	}
+	k.tidied = now
+	var list, gone []*kept
+	for _, r := range k.all {
+		if r.State != store.KeptOpen {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *kept) int { return int(a.Place - b.Place) })
+	left := k.bytes
+	for _, r := range list {
+		// What has no old versions costs nothing, and is in nobody's way.
+		if consent.Over(r.Time, now, For) || left > k.o.Limit() && r.Bytes > 0 {
+			left -= r.Bytes
+			gone = append(gone, r)
+		}
+	}
+	k.mu.Unlock()
+	for _, r := range gone {
+		if err := k.forget(ctx, r.Request); err != nil {
+			k.o.Log.Warn("An old version could not be removed", "err", err)
+		}
+	}
+	if len(gone) > 0 {
+		k.o.Changed()
+	}
+}
+
+// forget drops a request's notes, and then its old versions.
+func (k *Kept) forget(ctx context.Context, request string) error {
+	k.undoing.Lock()
+	defer k.undoing.Unlock()
+	steps, err := k.o.Store.KeptSteps(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := k.o.Store.DropKept(ctx, request); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	if r := k.all[request]; r != nil {
+		k.bytes -= r.Bytes
+		delete(k.all, request)
+	}
+	k.mu.Unlock()
+	for _, s := range steps {
+		if s.Object != "" {
+			if rerr := removeTree(k.dir, s.Object); rerr != nil {
+				err = rerr // the next start removes it
+			}
+		}
+	}
+	return err
+}
+
+// put notes what is now known of a request.
+func (k *Kept) put(r *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old := k.all[r.Request]; old != nil {
+		k.bytes -= old.Bytes
+	}
+	k.all[r.Request] = r
+	k.bytes += r.Bytes
+}
+
+// ended closes a request's notes.
+func (k *Kept) ended(ctx context.Context, r *kept) error {
+	place, err := k.o.Store.KeepEnded(ctx, r.Request, r.Bytes)
+	if err != nil {
+		return err
+	}
+	done := *r
+	done.Place, done.State = place, store.KeptWhole
+	k.put(&done)
+	k.mu.Lock()
+	for _, of := range r.Undoes {
+		was := k.all[of]
+		if was == nil {
+			continue
+		}
+		for _, b := range was.Undoes {
+			if before := k.all[b]; before != nil && before.State == store.KeptUndone {
+				again := *before
+				again.State = store.KeptRedone
+				k.all[b] = &again
+			}
+		}
+		k.bytes -= was.Bytes
+		now := *was
+		now.State, now.Bytes = store.KeptUndone, 0
+		k.all[of] = &now
+	}
+	k.mu.Unlock()
+	k.o.Changed()
+	return nil
+}
+
+func (k *Kept) newKept(s *capabilities.Session, request string) (*kept, error) {
+	id, err := json.Marshal(s.FolderID)
+	if err != nil {
+		return nil, err
+	}
+	return &kept{Kept: store.Kept{Request: request, Session: s.ID, Folder: s.Folder, FolderID: string(id), Time: k.o.Now(), State: store.KeptOpen, About: "{}"}}, nil
+}
+
+// folderOf opens the folder that a request changed, if it is still the same.
+func folderOf(r store.Kept) (*dir, error) {
+	var id capabilities.FileID
+	if err := json.Unmarshal([]byte(r.FolderID), &id); err != nil {
+		return nil, err
+	}
+	d, err := openDir(r.Folder)
+	if err != nil {
+		return nil, err
+	}
+	n, err := lstatFile(d.f)
+	if err == nil && !n.id.Same(id) {
+		err = errNotSame
+	}
+	if err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+var errNotSame = errors.New("another folder has taken its place")
