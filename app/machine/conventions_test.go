@@ -62,6 +62,8 @@ var onlyIn = map[string]string{
 	"fyne.io/systray":               "app/tray",
 	"github.com/zalando/go-keyring": "app/login",
 	"github.com/gorilla/websocket":  "tunnel/...",
+	// What speaks MCP to a client: the face of the hub alone.
+	"github.com/modelcontextprotocol/go-sdk": "tunnel/hub/mcp",
 }
 
 func fits(pattern, pkg string) bool {

@@ -21,6 +21,7 @@ import (
 
 	"localpc/tunnel/hub/autogpt"
 	"localpc/tunnel/hub/e2b"
+	"localpc/tunnel/hub/mcp"
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/hub/web"
@@ -45,6 +46,9 @@ type Options struct {
 	// Wait is how long a person may take to answer, counted from the arrival
 	// of the call, when the client would wait that long. 0 means 50 s.
 	Wait time.Duration
+	// Patience is how long they may take where the client does not have to wait
+	// (MCP). 0 means 10 minutes.
+	Patience time.Duration
 	// Heartbeat, PongTimeout and HelloTimeout are wire's when 0.
 	Heartbeat, PongTimeout, HelloTimeout time.Duration
 	// AccessTTL, RefreshTTL, CodeTTL and DeviceTTL are oauth's when 0.
@@ -62,6 +66,7 @@ type Hub struct {
 	log     *slog.Logger
 	store   *store.Store
 	e2b     *e2b.Face
+	mcp     *mcp.Face
 	chats   *autogpt.Face
 	hosts   []string // names that Host may have besides localhost
 	handler http.Handler
@@ -145,10 +150,16 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 		err = h.openPages()
 	}
 	if err == nil {
+		h.mcp, err = mcp.New(h.ctx, h.mcpOptions())
+	}
+	if err == nil {
 		h.watched, err = st.Pokes(h.ctx, o.Log, h.recheckAll)
 	}
 	if err != nil {
 		h.cancel()
+		if h.mcp != nil {
+			h.mcp.Close()
+		}
 		h.closePages()
 		st.Close()
 		unlock()
@@ -184,6 +195,7 @@ func (h *Hub) Close() error {
 	h.mu.Unlock()
 	h.wg.Wait()
 	h.e2b.Close()
+	h.mcp.Close()
 	h.chats.Close()
 	h.watched()
 	h.closePages()
@@ -225,6 +237,7 @@ func (h *Hub) routes() http.Handler {
 	mux.Handle("/api/", http.StripPrefix("/api", h.e2b.Control()))
 	mux.Handle("/sbx/", http.StripPrefix("/sbx", h.e2b.Sandbox()))
 	mux.Handle("/files", h.e2b.Sandbox())
+	mux.Handle("/mcp", h.mcp.Handler())
 	if h.o.Pages {
 		h.pageRoutes(mux)
 	} else {

@@ -6,7 +6,6 @@ CREATE TABLE results (
     user_id   TEXT NOT NULL REFERENCES users (id),
     principal TEXT NOT NULL, -- who called, and alone may ask for it
     title     TEXT NOT NULL, -- what was called for, in a few words
-    run       TEXT NOT NULL, -- the run of the hub that works on it
     created   INTEGER NOT NULL,
     done      INTEGER NOT NULL DEFAULT 0,  -- when it came; 0: not yet
     result    BLOB NOT NULL DEFAULT x'',   -- JSON
