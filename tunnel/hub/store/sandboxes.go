@@ -23,25 +23,34 @@ type Sandbox struct {
 	Folder    string // on the machine, as the person chose
 	Mode      string
 	Started   time.Time // when the person agreed
-	EndsAt    time.Time
+	EndsAt    time.Time // of one that is paused, when it is given up
+	// Life is the time that was last asked for: a resume by a call gives it anew.
+	Life time.Duration
+	// Paused: its processes stand still, until it is resumed.
+	Paused bool
+	// EndPauses: shortly before EndsAt it is paused instead of ended there.
+	EndPauses bool
+	// AutoResume: a call to it while it is paused resumes it.
+	AutoResume bool
 	// Ended is set for one that runs no more; its machine keeps the clock, and
 	// one that is past EndsAt counts as ended whether the machine said so or not.
 	Ended bool
 }
 
-const sandboxColumns = `id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at, ended`
+const sandboxColumns = `id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at, ended, paused > 0, end_pauses, auto_resume, life`
 
 func (s *Store) scanSandbox(scan func(...any) error) (Sandbox, error) {
 	var b Sandbox
 	var metadata string
-	var started, ends, ended int64
-	if err := scan(&b.ID, &b.User, &b.Machine, &b.Principal, &b.Template, &metadata, &b.Folder, &b.Mode, &started, &ends, &ended); err != nil {
+	var started, ends, ended, life int64
+	if err := scan(&b.ID, &b.User, &b.Machine, &b.Principal, &b.Template, &metadata, &b.Folder, &b.Mode, &started, &ends, &ended,
+		&b.Paused, &b.EndPauses, &b.AutoResume, &life); err != nil {
 		return Sandbox{}, one(err)
 	}
 	if err := json.Unmarshal([]byte(metadata), &b.Metadata); err != nil {
 		return Sandbox{}, fmt.Errorf("sandbox %s: %w", b.ID, err)
 	}
-	b.Started, b.EndsAt = fromMS(started), fromMS(ends)
+	b.Started, b.EndsAt, b.Life = fromMS(started), fromMS(ends), time.Duration(life)*time.Millisecond
 	b.Ended = ended != 0 || !s.steady().Before(b.EndsAt)
 	return b, nil
 }
@@ -58,10 +67,10 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (S
 		return Sandbox{}, err
 	}
 	b.Started = fromMS(ms(s.now()))
-	b.EndsAt = fromMS(ms(s.steady().Add(ttl)))
-	if err := affected(s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at)
-		SELECT ?, user_id, id, ?, ?, ?, ?, ?, ?, ? FROM machines WHERE id = ? AND user_id = ?`,
-		b.ID, b.Principal, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt), b.Machine, b.User)); err != nil {
+	b.EndsAt, b.Life, b.Paused = fromMS(ms(s.steady().Add(ttl))), ttl, false
+	if err := affected(s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at, end_pauses, auto_resume, life)
+		SELECT ?, user_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM machines WHERE id = ? AND user_id = ?`,
+		b.ID, b.Principal, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt), b.EndPauses, b.AutoResume, ttl.Milliseconds(), b.Machine, b.User)); err != nil {
 		return Sandbox{}, fmt.Errorf("add sandbox: %w", err)
 	}
 	if _, err := s.db.ExecContext(ctx, `DELETE FROM sandboxes WHERE ends_at < ?1 OR ended > 0 AND ended < ?1`, ms(s.steady().Add(-kept))); err != nil {
@@ -75,12 +84,49 @@ func (s *Store) Sandbox(ctx context.Context, id string) (Sandbox, error) {
 	return s.scanSandbox(s.db.QueryRowContext(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE id = ?`, id).Scan)
 }
 
-// SetEnd moves the end of a running sandbox.
+// SetEnd moves the end of a running sandbox. ErrNotFound when none runs.
 func (s *Store) SetEnd(ctx context.Context, id string, ttl time.Duration) error {
-	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET ends_at = ? WHERE id = ? AND ended = 0`, ms(s.steady().Add(ttl)), id))
+	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET ends_at = ?, life = ? WHERE id = ? AND ended = 0 AND paused = 0`, ms(s.steady().Add(ttl)), ttl.Milliseconds(), id))
 }
 
-// EndSandbox ends a running sandbox. ErrNotFound when it was not running.
+// Pause notes that a running sandbox stands still, and that it is given up
+// after keep. ErrNotFound when none runs.
+func (s *Store) Pause(ctx context.Context, id string, keep time.Duration) error {
+	now := s.steady()
+	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET paused = ?1, ends_at = ?2 WHERE id = ?3 AND ended = 0 AND paused = 0 AND ends_at > ?1`, ms(now), ms(now.Add(keep)), id))
+}
+
+// Resume notes that a paused sandbox runs again, for ttl. ErrNotFound when none
+// is paused.
+func (s *Store) Resume(ctx context.Context, id string, ttl time.Duration) error {
+	now := s.steady()
+	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET paused = 0, ends_at = ?1, life = ?2 WHERE id = ?3 AND ended = 0 AND paused > 0 AND ends_at > ?4`,
+		ms(now.Add(ttl)), ttl.Milliseconds(), id, ms(now)))
+}
+
+// Unpause takes a pause back: the sandbox runs, until the end that it had.
+// ErrNotFound when it is not paused.
+func (s *Store) Unpause(ctx context.Context, id string, end time.Time) error {
+	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET paused = 0, ends_at = ? WHERE id = ? AND ended = 0 AND paused > 0`, ms(end), id))
+}
+
+// pauseLead is how long before the end of its time a sandbox is paused instead:
+// at the end its machine ends it. A short time is not spent on that.
+const pauseLead = 5 * time.Second
+
+// PauseIn is how long until a running sandbox is to be paused at its end.
+func (s *Store) PauseIn(b Sandbox) time.Duration {
+	return b.EndsAt.Sub(s.steady()) - min(pauseLead, b.Life/5)
+}
+
+// NextPause gives the running sandbox that is the next to be paused at its
+// end. ErrNotFound when there is none.
+func (s *Store) NextPause(ctx context.Context) (Sandbox, error) {
+	return s.scanSandbox(s.db.QueryRowContext(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
+		WHERE ended = 0 AND paused = 0 AND end_pauses = 1 AND ends_at > ? ORDER BY ends_at - min(?, life / 5) LIMIT 1`, ms(s.steady()), pauseLead.Milliseconds()).Scan)
+}
+
+// EndSandbox ends a sandbox that runs or is paused. ErrNotFound when none does.
 func (s *Store) EndSandbox(ctx context.Context, id, reason string) error {
 	now := ms(s.steady())
 	return affected(s.db.ExecContext(ctx, `UPDATE sandboxes SET ended = ?1, reason = ?2 WHERE id = ?3 AND ended = 0 AND ends_at > ?1`, now, reason, id))
@@ -116,23 +162,31 @@ func (s *Store) Reconcile(ctx context.Context, machine string, open []string) (c
 	return close, nil
 }
 
-// Query selects running sandboxes of one principal.
+// Query selects sandboxes of one principal that have not ended.
 type Query struct {
-	Principal string
-	Oldest    bool              // oldest first instead of newest first
-	Since     time.Time         // started at this time or later
-	Template  string            // "" is any
-	Metadata  map[string]string // all of these
-	Limit     int               // at most this many
+	Principal  string
+	Paused     bool              // those that are paused, too
+	NotRunning bool              // and none that runs
+	Oldest     bool              // oldest first instead of newest first
+	Since      time.Time         // started at this time or later
+	Template   string            // "" is any
+	Metadata   map[string]string // all of these
+	Limit      int               // at most this many
 	// AfterID continues behind the sandbox with this start and id.
 	AfterStart time.Time
 	AfterID    string
 }
 
-// Sandboxes lists running sandboxes by their start.
+// Sandboxes lists sandboxes that have not ended by their start.
 func (s *Store) Sandboxes(ctx context.Context, q Query) ([]Sandbox, error) {
 	query := `SELECT ` + sandboxColumns + ` FROM sandboxes WHERE ended = 0 AND principal = ? AND started >= ? AND ends_at > ?`
 	args := []any{q.Principal, ms(q.Since), ms(s.steady())}
+	if !q.Paused {
+		query += ` AND paused = 0`
+	}
+	if q.NotRunning {
+		query += ` AND paused > 0`
+	}
 	cmp, dir := "<", "DESC"
 	if q.Oldest {
 		cmp, dir = ">", "ASC"
@@ -153,7 +207,7 @@ func (s *Store) Sandboxes(ctx context.Context, q Query) ([]Sandbox, error) {
 	return s.sandboxes(ctx, query, append(args, q.Limit)...)
 }
 
-// Running lists every running sandbox.
+// Running lists every sandbox that has not ended, paused ones too.
 func (s *Store) Running(ctx context.Context) ([]Sandbox, error) {
 	return s.sandboxes(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE ended = 0 AND ends_at > ?`, ms(s.steady()))
 }
