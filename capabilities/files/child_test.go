@@ -26,6 +26,7 @@ const (
 
 	roleWriter = "writer" // writes one file again and again, until it is killed
 	roleLimit  = "limit"  // writes with a limit on the size of files
+	roleWatch  = "watch"  // watches with hardly any watches left
 )
 
 // child makes this test program, in a role, without starting it.
@@ -59,6 +60,8 @@ func TestChild(t *testing.T) {
 			_, _, err := r.do(calls[i%2])
 			must(t, err)
 		}
+	case roleWatch:
+		watchLimits(t, reopen(t, dir))
 	case roleLimit:
 		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: adoptFrom / 2, Max: adoptFrom / 2}))
 		r := reopen(t, dir)

@@ -216,6 +216,9 @@ func (s *searcher) one(dir *os.Root, name string, p place, full string) error {
 }
 
 func (s *searcher) hit(h wire.Hit) error {
+	if n := len(s.hits); h.Line > 0 && n > 0 && s.hits[n-1].Line == h.Line && s.hits[n-1].Path == h.Path {
+		return nil // another piece of a long line
+	}
 	cost := 64 + 6*(len(h.Path)+len(h.Text))
 	if len(s.hits) == s.o.p.Max || s.cost+cost > maxListFrame {
 		return errEnough
@@ -226,6 +229,10 @@ func (s *searcher) hit(h wire.Hit) error {
 
 // textHead is how much of a file tells whether it is text: it has no NUL.
 const textHead = 8 << 10
+
+// overlap is how much of a long line is looked at twice, so that a text is not
+// missed where it was cut.
+const overlap = 2 * wire.MaxText
 
 // lines looks for the text in each line of f. A line that is longer than what
 // is read at once is looked at in pieces.
@@ -242,9 +249,11 @@ func (s *searcher) lines(f *os.File, full string) error {
 			return nil
 		}
 		first = false
-		whole := have // what is looked at now: to the end of a line
+		whole, next := have, have // what is looked at now, to the end of a line; where it goes on
 		if i := bytes.LastIndexByte(s.buf[:have], '\n'); i >= 0 && !end {
-			whole = i + 1
+			whole, next = i+1, i+1
+		} else if !end {
+			next -= overlap
 		}
 		if err := s.piece(s.buf[:whole], full, line); err != nil {
 			return err
@@ -260,7 +269,7 @@ func (s *searcher) lines(f *os.File, full string) error {
 			return nil
 		}
 		line += bytes.Count(s.buf[:whole], newline)
-		have = copy(s.buf, s.buf[whole:have])
+		have = copy(s.buf, s.buf[next:have])
 	}
 }
 
