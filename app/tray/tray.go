@@ -91,7 +91,6 @@ func (t *Tray) again() {
 func (t *Tray) redraw(slot int) {
 	t.mu.Lock()
 	t.seen.entries[slot].label = ""
-	t.seen.entries[slot].ticked = !t.want.entries[slot].ticked
 	t.mu.Unlock()
 	select {
 	case t.wake <- struct{}{}:
@@ -182,8 +181,8 @@ func (t *Tray) draw(items [slots]*systray.MenuItem) (ok bool) {
 		if (slot == slotState || slot == slotMeaning) && seen.icon == "" {
 			item.Disable() // it is text, not an entry
 		}
-		if now.ticked != was.ticked {
-			tick(item, now.ticked)
+		if now.ticked != was.ticked || now.label != was.label && slot >= slotFirst {
+			tick(item, now.ticked) // with redraw, whatever the tick was before
 		}
 		switch {
 		case now.shown && !was.shown && seen.icon != "":
