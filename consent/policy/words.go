@@ -37,7 +37,8 @@ func ScopeWords(s consent.Scope) string {
 	return "once"
 }
 
-// effectWords are the kinds of effects of a rule: "creates, replaces its own".
+// effectWords are the kinds of effects of a rule: "reads, creates and replaces
+// its own".
 func effectWords(kinds string) string {
 	words := map[string]string{"read": "reads", "create": "creates", "overwrite": "replaces", "delete": "deletes", "move": "moves",
 		"startup": "changes what other programs run", "env": "sets variables", "run": "runs programs", "access": "changes who may use files",
@@ -59,7 +60,11 @@ func effectWords(kinds string) string {
 		}
 		out = append(out, word)
 	}
-	return strings.Join(out, ", ")
+	last := len(out) - 1
+	if last < 1 {
+		return strings.Join(out, "")
+	}
+	return strings.Join(out[:last], ", ") + " and " + out[last]
 }
 
 // actionWords begin the words of a rule, by its capability and action; what
@@ -129,11 +134,7 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 		s += ", with " + consent.Visible(r.Env, false)
 	}
 	if r.Effects != "" {
-		s += ", as long as it "
-		if r.Wide {
-			s += "only "
-		}
-		s += effectWords(r.Effects)
+		s += ", as long as it only " + effectWords(r.Effects)
 	}
 	if r.Wide {
 		s += ", and the risk is not high"
