@@ -173,12 +173,13 @@ func (h *Host) Show(window string) error {
 	return nil
 }
 
-// Publish hands a snapshot to the open windows.
+// Publish hands a snapshot to what is open: the windows, and the card, which
+// says how many wait behind it.
 func (h *Host) Publish(s snapshot.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last, h.known = s, true
-	if h.p != nil && h.p.windows > 0 && !h.retired {
+	if h.p != nil && (h.p.windows > 0 || h.p.card != "") && !h.retired {
 		h.p.push(Down{Snapshot: &s})
 	}
 }

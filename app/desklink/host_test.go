@@ -488,11 +488,15 @@ func TestFloodOfSnapshots(t *testing.T) {
 	}
 }
 
-func TestWindowsGetSnapshots(t *testing.T) {
+func TestSnapshotsGoToWhatIsOpen(t *testing.T) {
 	h, e := newHost(t, "watching", 0)
 	present(t, h, "a")
 	e.want("shown a")
-	h.Publish(snapshot.Snapshot{Seq: 1}) // no window: nobody needs it
+	h.Publish(snapshot.Snapshot{Seq: 1}) // the card says how many wait behind it
+	e.want("snapshot 1")
+	h.Withdraw("a")
+	e.want("closed a")
+	h.Publish(snapshot.Snapshot{Seq: 1}) // nothing is open: nobody needs it
 	e.nothing(50 * time.Millisecond)
 	must(t, h.Show("pair"))
 	e.want("snapshot 1") // with the window
