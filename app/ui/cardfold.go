@@ -88,13 +88,11 @@ func (b *actionBody) folded(w float32) fyne.CanvasObject {
 // one is one of several requests: its title, what it does, and the exact text.
 func (b *actionBody) one(w float32, f snapshot.Folded) fyne.CanvasObject {
 	col := kit.Column(4, kit.NewFlow(w, kit.Body, kit.Remote(f.Title, kit.Bold("", kit.Ink))...))
-	does, words := f.Steps, wordsOfAll(f.Steps)
-	for _, e := range f.Effects {
-		if teller(e, words) < 0 {
-			does = append(does[:len(does):len(does)], capital(e))
-		}
+	lines, rest := untold(f.Steps, f.Effects)
+	for _, e := range rest {
+		lines = append(lines, capital(e))
 	}
-	lines := append(does[:len(does):len(does)], f.Details...)
+	lines = append(lines, f.Details...)
 	plain, exact := sortDetails(lines)
 	if len(plain) > 0 {
 		var spans []kit.Span

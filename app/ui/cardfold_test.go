@@ -51,6 +51,27 @@ func TestFoldedCard(t *testing.T) {
 	}
 }
 
+// What a step of one of them says already is not said again, as on a card for
+// one alone.
+func TestFoldedCardSaysThingsOnce(t *testing.T) {
+	s := newStage(t)
+	c := s.command("rm a.tmp")
+	c.Request.Steps = []string{"Deletes a.tmp: 1 file, 3 bytes"}
+	c.Request.Effects = []consent.Effect{{Kind: consent.EffectDelete, Text: "deletes a.tmp (3 bytes); cannot be undone", Count: 1}}
+	c.Folded = []snapshot.Folded{{ID: "f2", Title: "Delete b.tmp", Exact: "rm b.tmp",
+		Steps: []string{"Deletes b.tmp: 1 file, 3 bytes"}, Effects: []string{"deletes b.tmp (3 bytes); cannot be undone", "deletes c.tmp; cannot be undone"}}}
+	s.card(c)
+	w := s.u.card.win
+	for _, want := range []string{"Deletes a.tmp: 1 file, 3 bytes; cannot be undone", "Deletes b.tmp: 1 file, 3 bytes; cannot be undone", "Deletes c.tmp; cannot be undone"} {
+		if !has(w, want) {
+			t.Errorf("the card lacks %q: %q", want, texts(w))
+		}
+	}
+	if has(w, "a.tmp (3 bytes)") || has(w, "b.tmp (3 bytes)") {
+		t.Errorf("the card says a thing twice: %q", texts(w))
+	}
+}
+
 // Fewer requests on the open card: the count follows, and nothing that the
 // person has done is lost.
 func TestFoldedCardBecomesSmaller(t *testing.T) {

@@ -84,28 +84,37 @@ func (b *actionBody) drawSteps(w float32) {
 }
 
 // summed are a request's steps, and the effects that none of them tells: what
-// happens all together, and whether it can be undone. Where a step tells all but
-// that, it is said there.
+// happens all together, and whether it can be undone.
 func summed(r consent.Request) (steps, inAll []string) {
-	steps, words := slices.Clone(r.Steps), wordsOfAll(r.Steps)
+	var effects []string
 	for _, e := range r.Effects {
 		switch e.Kind {
 		case consent.EffectRun, consent.EffectRead, consent.EffectCreate, consent.EffectOwn:
 			continue
 		}
-		if teller(e.Text, words) >= 0 {
+		effects = append(effects, e.Text)
+	}
+	return untold(r.Steps, effects)
+}
+
+// untold are the steps, and the effects that none of them tells. Where a step
+// tells all but whether it can be undone, that is said there.
+func untold(of, effects []string) (steps, rest []string) {
+	steps, words := slices.Clone(of), wordsOfAll(of)
+	for _, e := range effects {
+		if teller(e, words) >= 0 {
 			continue
 		}
-		if cut := strings.LastIndex(e.Text, "; "); cut > 0 {
-			if i := teller(e.Text[:cut], words); i >= 0 {
-				steps[i] += e.Text[cut:]
+		if cut := strings.LastIndex(e, "; "); cut > 0 {
+			if i := teller(e[:cut], words); i >= 0 {
+				steps[i] += e[cut:]
 				words[i] = wordsOf(steps[i])
 				continue
 			}
 		}
-		inAll = append(inAll, e.Text)
+		rest = append(rest, e)
 	}
-	return steps, inAll
+	return steps, rest
 }
 
 // effectLines are the effects in words, numbered where there are several. That
