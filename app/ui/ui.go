@@ -198,9 +198,7 @@ func (u *UI) show(name string) {
 	u.open[w] = true
 	u.redraw()
 	w.Show()
-	if size := w.Canvas().Size(); u.fit(w, size) != size {
-		w.Resize(u.fit(w, size)) // the scale is known only now
-	}
+	u.settleSize(w, fyne.Size{}, 6)
 	switch {
 	case name != snapshot.WindowMain:
 		w.RequestFocus() // it was asked for: a window manager may open it behind another
@@ -301,6 +299,30 @@ func (u *UI) window(title string, size fyne.Size) fyne.Window {
 	w.SetCloseIntercept(func() { u.hide(w) })
 	return w
 }
+
+// settleSize brings a window that has just been shown onto the screen, and looks
+// again some times. The scale is known only now; sizes asked for while the
+// window manager maps the window may be lost; and a picture drawn then may be of
+// the size before, so that everything stands beside where a click finds it.
+func (u *UI) settleSize(w fyne.Window, was fyne.Size, more int) {
+	if u.o.Screen == nil || !u.open[w] {
+		return
+	}
+	size := w.Canvas().Size()
+	if fit := u.fit(w, size); size.Width > fit.Width+1 || size.Height > fit.Height+1 {
+		w.Resize(fit)
+	}
+	if more == 0 {
+		return
+	}
+	if size != was || more == 1 {
+		w.Content().Refresh()
+	}
+	u.o.Clock.After(sizeAgain, func() { u.settleSize(w, size, more-1) })
+}
+
+// sizeAgain is how long a window manager is given for a new size.
+const sizeAgain = 200 * time.Millisecond
 
 // fit makes a size no larger than the screen.
 func (u *UI) fit(w fyne.Window, s fyne.Size) fyne.Size {

@@ -488,3 +488,21 @@ func TestMainWindowStopped(t *testing.T) {
 		t.Fatalf("window says %q", texts(w))
 	}
 }
+
+// A window manager may give a window, while it maps it, more than the screen
+// has room for: it is made smaller after that, and then nothing wakes any more.
+func TestAWindowIsBroughtOntoTheScreen(t *testing.T) {
+	s := newStage(t)
+	s.u.o.Screen = small{480}
+	for _, name := range []string{snapshot.WindowActivity, snapshot.WindowPermissions, snapshot.WindowSettings} {
+		s.u.show(name)
+		for w := range s.u.open {
+			w.Resize(fyne.NewSize(1200, 700))
+			s.clock.run(2 * time.Second)
+			if size := w.Canvas().Size(); size.Width > 1000 || size.Height > 480 {
+				t.Errorf("%s has %v on a screen with 1000 by 480", name, size)
+			}
+			s.u.hide(w)
+		}
+	}
+}

@@ -354,6 +354,30 @@ func TestSessionCardOnASmallScreen(t *testing.T) {
 	}
 }
 
+// At twice the size the windows are larger than a small screen: each is made as
+// small as it, and what is drawn is where a click finds it.
+func TestWindowsOnASmallScreen(t *testing.T) {
+	t.Parallel()
+	o := apptest.Options{Width: 1500, Height: 1000}
+	d := start(t, o, "FYNE_SCALE=2", "LOCALPC_THEME=light")
+	d.send(desklink.Down{Show: &desklink.Show{Window: snapshot.WindowPermissions}})
+	d.WaitWindow(soon, "Permissions")
+	for _, step := range []struct{ title, next string }{{"Permissions", "Settings"}, {"Settings", "Activity"}, {"Activity", "Permissions"}} {
+		w := d.Window(step.title)
+		w.WaitText(soon, step.next)
+		time.Sleep(2 * time.Second)
+		d.Screenshot("twice-" + step.title)
+		r, ok := w.Rect()
+		if !ok || r.Max.Y > o.Height || r.Max.X > o.Width {
+			t.Errorf("%s takes %v of a screen of %d by %d", step.title, r, o.Width, o.Height)
+		}
+		w.ClickText(step.next)
+		if !d.Until(10*time.Second, func() bool { return d.Focused() == step.next }) {
+			t.Fatalf("a click on %q in %s does not open it", step.next, step.title)
+		}
+	}
+}
+
 // cpu is the time a process has used, in ticks of a hundredth of a second.
 func cpu(t *testing.T, pid int) time.Duration {
 	t.Helper()
