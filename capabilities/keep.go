@@ -42,7 +42,10 @@ type Notes interface {
 	// has been moved away and nothing is left to delete; otherwise a copy is
 	// kept.
 	Takes(ctx context.Context, parent *os.Root, rel string) (c Change, gone bool, err error)
-	// Moves notes a rename.
+	// Leaves keeps a copy of what is about to be moved out of the folder.
+	Leaves(ctx context.Context, parent *os.Root, rel string) (Change, error)
+	// Moves notes a rename within the folder. What was noted to be replaced at
+	// to makes room for it.
 	Moves(from, to string) Change
 	// End closes the notes: from now on the request can be undone.
 	End()

@@ -18,6 +18,7 @@ type notes struct {
 	n     int
 	made  int
 	known bool // in the store
+	last  *change
 }
 
 // Begin opens the notes of a file request.
@@ -39,6 +40,8 @@ type change struct {
 	parent *dir // open until it is done; nil for a move
 	step   *step
 	bytes  int64
+	// vacated: what is at the name afterwards came there by a move.
+	vacated bool
 }
 
 // begin notes a step that is about to be made.
@@ -83,7 +86,9 @@ func (c *change) Done() {
 	defer c.close()
 	k := c.n.k
 	st, err := state{}, error(nil)
-	if c.parent == nil {
+	if c.vacated {
+		// Nothing was left there.
+	} else if c.parent == nil {
 		st, err = c.n.stateAt(c.step.Rel)
 	} else {
 		st, err = c.parent.stateOf(context.Background(), base(c.step.Rel), true)
@@ -125,6 +130,9 @@ func (n *notes) tell(st *step) {
 // Not forgets the step.
 func (c *change) Not() {
 	defer c.close()
+	if c.step.Made {
+		c.n.made--
+	}
 	if c.n.known {
 		if err := c.n.k.o.Store.DropSteps(context.Background(), c.n.r.Request, c.step.n); err != nil {
 			c.n.k.o.Log.Error("A note could not be dropped", "err", err)
@@ -156,6 +164,9 @@ func (n *notes) Makes(parent *os.Root, rel string) capabilities.Change {
 
 func (n *notes) Moves(from, to string) capabilities.Change {
 	c := &change{n: n, step: &step{Rel: to, From: from, n: n.n}}
+	if n.last != nil && n.last.step.Rel == to {
+		n.last.vacated = true
+	}
 	if err := n.write(c.step); err != nil {
 		n.k.o.Log.Warn("A change could not be noted", "err", err)
 		return nothing{}
@@ -178,6 +189,7 @@ func (n *notes) hold(ctx context.Context, parent *os.Root, rel string) (*change,
 		c.close()
 		return nil, node{}, err
 	}
+	n.last = c
 	return c, now, nil
 }
 
@@ -237,6 +249,27 @@ func (n *notes) Rewrites(ctx context.Context, parent *os.Root, rel string) (capa
 	}
 	c.step.InPlace = true
 	if err := c.held(now.size); err != nil {
+		return nil, err
+	}
+	if err := n.k.copyIn(ctx, c.parent, base(rel), c.step.object); err != nil {
+		return nil, c.failed(err)
+	}
+	return c, nil
+}
+
+// Leaves copies what is to be moved out of the folder: what becomes of it there
+// is not this folder's.
+func (n *notes) Leaves(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
+	c, _, err := n.hold(ctx, parent, rel)
+	if err != nil {
+		n.k.fail(err)
+		return nil, err
+	}
+	bytes, err := sizeOf(ctx, c.parent, base(rel))
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	if err := c.held(bytes); err != nil {
 		return nil, err
 	}
 	if err := n.k.copyIn(ctx, c.parent, base(rel), c.step.object); err != nil {
@@ -312,6 +345,9 @@ func (nothing) Replaces(context.Context, *os.Root, string) (capabilities.Change,
 	return nil, errNothing
 }
 func (nothing) Rewrites(context.Context, *os.Root, string) (capabilities.Change, error) {
+	return nil, errNothing
+}
+func (nothing) Leaves(context.Context, *os.Root, string) (capabilities.Change, error) {
 	return nil, errNothing
 }
 func (nothing) Takes(context.Context, *os.Root, string) (capabilities.Change, bool, error) {

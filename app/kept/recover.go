@@ -240,10 +240,13 @@ func (k *Kept) cutRequest(ctx context.Context, r store.Kept, folder *dir) error 
 		return err
 	}
 	made := 0
-	for _, st := range steps {
+	for i, st := range steps {
 		if !st.Made {
 			if err := k.find(ctx, st, folder); err != nil {
 				return err
+			}
+			if i+1 < len(steps) && steps[i+1].From != "" && steps[i+1].Rel == st.Rel {
+				st.After = state{} // it made room
 			}
 			if !st.Made {
 				if err := k.o.Store.DropSteps(ctx, r.Request, st.n); err != nil {

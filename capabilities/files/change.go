@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 
@@ -35,13 +36,19 @@ func (j *jail) makeDirs(p place) (made []place, err error) {
 		return made, err
 	}
 	defer parent.Close()
+	noted := j.makes(parent, place{base: p.base, rel: p.rel})
 	err = parent.Mkdir(p.name(), 0o777) // less the umask
+	settle(noted, err)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return made, nil // somebody else was quicker
 	case err != nil:
 		return made, err
 	}
+	if j.made == nil {
+		j.made = map[string]capabilities.Change{}
+	}
+	j.made[p.key()] = noted
 	if n, err := lstatOf(parent, p.name()); err == nil {
 		j.session.Made.Add(p.key(), n.id)
 	}
@@ -58,6 +65,9 @@ func (j *jail) unmake(made []place) {
 		}
 		if parent.Remove(p.name()) == nil {
 			j.session.Made.Forget(p.key())
+			if noted := j.made[p.key()]; noted != nil {
+				noted.Not()
+			}
 		}
 		parent.Close()
 	}
@@ -132,6 +142,7 @@ type deleteOp struct {
 	p     *wire.FileDelete
 	place place
 	none  bool
+	kept  bool // what it deletes
 	names []string
 }
 
@@ -177,11 +188,12 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 				risk = consent.RiskHigh
 			}
 		}
+		o.kept = !t.more && o.would(p, t.bytes)
 		if p.isDir() || t.bytes > 0 {
 			sentence += " (" + t.words() + ")"
 		}
 		d = changes("delete", "Delete "+named(p), sentence, exact(a, p), p.key(), risk)
-		d.Effects = []consent.Effect{{Kind: consent.EffectDelete, Text: "deletes " + t.words() + "; cannot be undone", Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own}}
+		d.Effects = []consent.Effect{{Kind: consent.EffectDelete, Text: "deletes " + t.words() + undoable(o.kept), Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own}}
 		if len(o.names) > 0 {
 			d.Effects = append(d.Effects, runsElsewhere(o.names))
 		}
@@ -191,7 +203,7 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 			print = fmt.Sprintf("%s\x00%s %v\x00", p.key(), p.node.which(), p.node.mode)
 			o.uncounted = print + much
 		}
-		d.Fingerprint = print + t.print()
+		d.Fingerprint = print + t.print() + keptPrint(o.kept)
 	}
 	d.Payload = payload{Type: wire.TypeFileDelete, Path: o.p.Path, Options: options(map[string]bool{"only_empty": o.p.OnlyEmpty, "must_exist": o.p.MustExist})}
 	return d, nil
@@ -214,11 +226,9 @@ func (o *deleteOp) run(ctx context.Context, _ capabilities.Output) (capabilities
 		return res, fileError(err, o.p.Path)
 	}
 	defer parent.Close()
-	var n removed
-	if o.p.OnlyEmpty {
-		err = removeOne(parent, o.place, &n)
-	} else {
-		err = removeTree(ctx, parent, o.place.name(), &n)
+	n, err := o.remove(ctx, parent)
+	if errors.Is(err, consent.ErrChanged) {
+		return res, err
 	}
 	if err == nil && o.p.MustExist && n == (removed{}) {
 		err = notFound(o.p.Path)
@@ -230,6 +240,43 @@ func (o *deleteOp) run(ctx context.Context, _ capabilities.Output) (capabilities
 	o.j.session.Made.ForgetTree(o.place.key())
 	res.Outcome, res.Notes = n.words()+" deleted", startupNotes(o.names)
 	return res, nil
+}
+
+// remove deletes, or has it moved away where it is kept.
+func (o *deleteOp) remove(ctx context.Context, parent *os.Root) (n removed, err error) {
+	noted := capabilities.Change(unnoted{})
+	if o.kept && o.j.notes != nil {
+		now := place{base: o.place.base, rel: o.place.rel}
+		if now.node, err = lstatOf(parent, o.place.name()); err == nil {
+			t := o.j.count(ctx, now, nil)
+			n = removed{files: t.files, dirs: t.dirs}
+		}
+		if o.p.OnlyEmpty && now.isDir() && !empty(now) {
+			return removed{}, notEmpty(o.p.Path)
+		}
+		gone := false
+		if noted, gone, err = o.j.notes.Takes(ctx, parent, o.place.rel); err != nil && ctx.Err() == nil {
+			return removed{}, consent.ErrChanged
+		}
+		if err != nil || gone {
+			if gone {
+				noted.Done()
+			}
+			return n, err
+		}
+		n = removed{}
+	}
+	if o.p.OnlyEmpty {
+		err = removeOne(parent, o.place, &n)
+	} else {
+		err = removeTree(ctx, parent, o.place.name(), &n)
+	}
+	if n == (removed{}) {
+		noted.Not()
+	} else {
+		noted.Done()
+	}
+	return n, err
 }
 
 func (n removed) words() string { return tally{files: n.files, dirs: n.dirs}.words() }

@@ -34,6 +34,9 @@ type Options struct {
 	// it in Describe. It is longer, so that what could be counted then can be
 	// counted again. 0: one second.
 	LookFor time.Duration
+	// Keep holds what is replaced and deleted; nil: nothing is kept, and cards
+	// say that it can't be undone.
+	Keep capabilities.Keep
 	// Log is for what people do not see; nil: slog.Default.
 	Log *slog.Logger
 }
@@ -85,6 +88,8 @@ type op interface {
 	// much is the fingerprint of a look that could not count to the end; "" for
 	// a request that counts nothing.
 	much() string
+	// note has what run changes noted.
+	note(n capabilities.Notes)
 	close()
 }
 
@@ -169,6 +174,11 @@ func (e *Executor) Run(ctx context.Context, c capabilities.Call, g consent.Grant
 	}
 	if err != nil {
 		return capabilities.Result{}, err
+	}
+	if e.o.Keep != nil {
+		n := e.o.Keep.Begin(c.Session, g.Request())
+		defer n.End()
+		o.note(n)
 	}
 	res, err := o.run(ctx, out)
 	if err != nil && ctx.Err() != nil {

@@ -26,6 +26,10 @@ type jail struct {
 	session *capabilities.Session
 	folder  *base
 	tmpBase *base // nil until it is needed
+	// notes are where a run's changes are noted, made what it noted of folders;
+	// nil where nothing is.
+	notes capabilities.Notes
+	made  map[string]capabilities.Change
 }
 
 // base is one directory that may be touched, with all below it.

@@ -24,6 +24,8 @@ type moveOp struct {
 	to       asked
 	src, dst place
 	same     bool // both names are one place
+	kept     bool // what it replaces
+	held     bool // what it takes out of the folder
 	names    []string
 }
 
@@ -54,9 +56,11 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 		risk = consent.RiskNormal
 	}
 	effects := []consent.Effect{{Kind: consent.EffectMove, Text: "moves " + t.words(), Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own}}
+	o.held = src.base != dst.base && !t.more && o.would(src, t.bytes)
 	if dst.exists() && !o.same {
+		o.kept = o.would(dst, max(dst.node.size, 0))
 		own := o.j.own(dst, dst.node)
-		effects = append(effects, consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces " + named(dst) + "; cannot be undone", Count: 1, Bytes: max(dst.node.size, 0), Own: own})
+		effects = append(effects, consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces " + named(dst) + undoable(o.kept), Count: 1, Bytes: max(dst.node.size, 0), Own: own})
 		if !own {
 			risk = max(risk, consent.RiskNormal)
 		}
@@ -68,7 +72,7 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 		exact(from, src)+"\nto\n"+exact(to, dst), moveRule(src, dst), risk)
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst, Options: options(map[string]bool{"no_replace": o.p.NoReplace, "no_parents": o.p.NoParents})}
-	print := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00", src.key(), src.node.which(), dst.print(), linked)
+	print := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00", src.key(), src.node.which(), dst.print()+keptPrint(o.kept), linked)
 	if d.Fingerprint = print + t.print(); src.isDir() {
 		o.uncounted = print + much
 	}
@@ -130,7 +134,7 @@ func (o *moveOp) run(ctx context.Context, _ capabilities.Output) (capabilities.R
 		Outcome: "moved", Notes: startupNotes(o.names)}, nil
 }
 
-func (o *moveOp) move(ctx context.Context) error {
+func (o *moveOp) move(ctx context.Context) (err error) {
 	from, err := o.src.base.open(o.src.dir())
 	if err != nil {
 		return err
@@ -141,9 +145,19 @@ func (o *moveOp) move(ctx context.Context) error {
 		return err
 	}
 	defer to.Close()
+	noted, err := o.noted(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, n := range noted {
+			settle(n, err)
+		}
+	}()
 	err = o.place(from, o.src.name(), to)
 	if errors.Is(err, syscall.EXDEV) {
-		return o.across(ctx, from, to)
+		err = o.across(ctx, from, to)
+		return err
 	}
 	if err != nil {
 		return err
@@ -152,9 +166,45 @@ func (o *moveOp) move(ctx context.Context) error {
 	// Two names of one file: the system takes the rename for done, and leaves
 	// the first.
 	if o.dst.exists() && o.dst.node.id.Same(o.src.node.id) && folded(o.src.rel) != folded(o.dst.rel) {
-		return from.Remove(o.src.name())
+		err = from.Remove(o.src.name())
 	}
-	return nil
+	return err
+}
+
+// noted notes a move before it is made: within the folder as one, and else as
+// what it takes away and what it makes.
+func (o *moveOp) noted(ctx context.Context, from, to *os.Root) (all []capabilities.Change, err error) {
+	if o.j.notes == nil {
+		return nil, nil
+	}
+	oneFile := o.dst.exists() && o.dst.node.id.Same(o.src.node.id)
+	add := func(c capabilities.Change, err error) error {
+		if err == nil {
+			all = append(all, c)
+			return nil
+		}
+		for _, c := range all {
+			c.Not()
+		}
+		return err
+	}
+	switch {
+	case o.dst.exists() && !oneFile:
+		err = add(o.j.hold(ctx, o.kept, to, o.dst, replaces))
+	case !o.dst.base.tmp && o.src.base != o.dst.base:
+		err = add(o.j.makes(to, o.dst), nil)
+	}
+	switch {
+	case err != nil:
+	case oneFile && folded(o.src.rel) != folded(o.dst.rel):
+		// One of two names goes.
+		err = add(o.j.hold(ctx, o.kept, from, o.src, replaces))
+	case o.src.base != o.dst.base:
+		err = add(o.j.hold(ctx, o.held, from, o.src, leaves))
+	case !o.src.base.tmp && (o.kept || !o.dst.exists() || oneFile):
+		err = add(o.j.notes.Moves(o.src.rel, o.dst.rel), nil)
+	}
+	return all, err
 }
 
 // place renames name in from to the new name.

@@ -24,6 +24,7 @@ type writeOp struct {
 	asked asked
 	place place
 	own   bool
+	kept  bool     // what it replaces
 	names []string // start-up names it changes
 	done  node     // what is there after put
 }
@@ -54,7 +55,8 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 	verb, effect, risk := "create", consent.Effect{Kind: consent.EffectCreate, Text: "makes 1 file, " + consent.Bytes(o.up.Size)}, consent.RiskLow
 	if p.exists() {
 		verb = "replace"
-		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + consent.Bytes(p.node.size) + "; cannot be undone", Own: o.own}
+		o.kept = o.would(p, p.node.size)
+		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + consent.Bytes(p.node.size) + undoable(o.kept), Own: o.own}
 		if !o.own {
 			risk = consent.RiskNormal
 		}
@@ -68,7 +70,7 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 		exact(o.asked, p)+metadataWords(o.p.Metadata)+"\n\n"+head(o.up.Head, o.up.Size), p.key(), risk)
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileWrite, Path: o.p.Path, Size: o.up.Size, SHA256: o.up.SHA256, Metadata: o.p.Metadata, Options: options(map[string]bool{"no_parents": o.p.NoParents})}
-	d.Fingerprint = fmt.Sprintf("%s\x00own=%v startup=%q", p.print(), o.own, o.names)
+	d.Fingerprint = fmt.Sprintf("%s\x00own=%v startup=%q%s", p.print(), o.own, o.names, keptPrint(o.kept))
 	if p.missing > 1 {
 		d.Details = append(d.Details, "Makes "+count(p.missing-1, "folder", "folders", false)+" above it.")
 	}
@@ -189,14 +191,21 @@ func (o *writeOp) beside(ctx context.Context, parent *os.Root, spool *os.File) (
 		return err
 	}
 	if !o.place.exists() {
-		if err := renameNew(parent, temp, parent, o.place.name()); errors.Is(err, fs.ErrExist) {
+		noted := o.j.makes(parent, o.place)
+		err := renameNew(parent, temp, parent, o.place.name())
+		settle(noted, err)
+		if errors.Is(err, fs.ErrExist) {
 			return consent.ErrChanged
-		} else if err != nil {
-			return err
 		}
-		return nil
+		return err
 	}
-	return rename(parent, temp, parent, o.place.name())
+	noted, err := o.j.hold(ctx, o.kept, parent, o.place, replaces)
+	if err != nil {
+		return err
+	}
+	err = rename(parent, temp, parent, o.place.name())
+	settle(noted, err)
+	return err
 }
 
 // adoptFrom is the size from which an upload is moved into its place instead of
@@ -259,7 +268,7 @@ func (o *writeOp) unchanged(parent *os.Root) error {
 }
 
 // inPlace writes into the file itself, behind a copy of its old contents.
-func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) error {
+func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) (err error) {
 	if o.e.journal.dir == "" {
 		return wire.Errorf(wire.CodeForbidden, "%s cannot be replaced without losing its other names or its owner, and this computer keeps no copies to write it in place.", shown(o.p.Path))
 	}
@@ -279,6 +288,12 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 	if err != nil {
 		return err
 	}
+	noted, err := o.j.hold(ctx, o.kept, parent, o.place, rewrites)
+	if err != nil {
+		old.drop()
+		return err
+	}
+	defer func() { settle(noted, err) }()
 	said := fileMetadata(f)
 	err = o.copy(ctx, f, spool)
 	if err == nil {
