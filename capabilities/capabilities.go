@@ -133,6 +133,13 @@ type Capability interface {
 // when the last has gone; it returns at once.
 type Freezer interface{ Freeze(on bool) }
 
+// Sleeper is an executor that can hold still what runs in one session, what
+// starts there meanwhile too. PauseSession returns at once; the newest call
+// holds. Ending the session, or a process of it, works meanwhile.
+type Sleeper interface {
+	PauseSession(session string, on bool)
+}
+
 // Registry finds the executor of a request.
 type Registry struct {
 	all    []Capability

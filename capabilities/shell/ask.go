@@ -42,11 +42,12 @@ func (s *Shell) ask(ctx context.Context, pl *plan, dir string, argv []string) ([
 	}
 	stop := context.AfterFunc(ctx, func() { proc.drain(0) })
 	defer stop()
+	answer, said := proc.outputs[0], proc.outputs[1]
 	go func() {
-		defer close(proc.stderr.done)
-		_, _ = io.Copy(io.Discard, proc.stderr.r)
+		defer close(said.done)
+		_, _ = io.Copy(io.Discard, said.r)
 	}()
-	out, err := io.ReadAll(io.LimitReader(proc.stdout.r, maxAnswer+1))
+	out, err := io.ReadAll(io.LimitReader(answer.r, maxAnswer+1))
 	var exit spawn.Event
 	select {
 	case exit = <-proc.exited:
@@ -56,9 +57,8 @@ func (s *Shell) ask(ctx context.Context, pl *plan, dir string, argv []string) ([
 	defer done()
 	endErr := proc.end(within)
 	proc.drain(0)
-	<-proc.stderr.done
-	proc.stdout.r.Close()
-	proc.stderr.r.Close()
+	<-said.done
+	proc.closeFiles()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

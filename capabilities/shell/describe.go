@@ -38,8 +38,9 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 		defer root.Close()
 		c := judge.Command{
 			Argv: pl.argv, Env: maps.Clone(pl.env), Dir: pl.within, Home: inside, Folder: inside,
-			Read: func(seen string) ([]byte, bool) { return pl.readIn(root, seen) },
-			List: func(seen string) ([]string, bool) { return pl.listIn(root, seen) },
+			Read:  func(seen string) ([]byte, bool) { return pl.readIn(root, seen) },
+			List:  func(seen string) ([]string, bool) { return pl.listIn(root, seen) },
+			Typed: pl.stdin, Terminal: pl.terminal != nil,
 		}
 		maps.DeleteFunc(c.Env, func(k, _ string) bool { return harmlessNames[strings.ToUpper(k)] })
 		if pl.noContain != "" {
@@ -168,6 +169,20 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 	}
 	if pl.found.High {
 		d.Risk = consent.RiskHigh
+	}
+	// A rule for the same text without it is not for this.
+	switch {
+	case pl.terminal != nil:
+		d.Rule.Env = strings.TrimSpace(d.Rule.Env + " a terminal")
+		if pl.found.Wants == "" {
+			d.Title = "Open a terminal: " + clip(consent.Visible(pl.exact, false), 44)
+			d.Sentence = "%s wants to open a terminal on this computer."
+		}
+	case pl.stdin && (pl.judged.Typed || pl.judged.Problem != ""):
+		d.Rule.Env = strings.TrimSpace(d.Rule.Env + " input that is sent later")
+		if pl.found.Wants == "" {
+			d.Sentence = "%s wants to run a command on this computer, and to send it more later."
+		}
 	}
 	d.Details = append(d.Details, "Working in "+pl.real)
 	if pl.real != pl.session.Folder {

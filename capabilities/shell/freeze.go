@@ -1,5 +1,10 @@
 package shell
 
+import (
+	"syscall"
+	"time"
+)
+
 // Freeze stops everything that runs with full access, and what starts
 // meanwhile, or lets it go on: while a card is open, nothing that could answer
 // it runs. It returns at once; the newest call holds.
@@ -10,30 +15,82 @@ func (s *Shell) Freeze(on bool) {
 		return
 	}
 	s.frozen = on
-	s.wg.Go(s.applyFreeze)
+	s.wg.Go(s.applyHold)
 }
 
-// applyFreeze brings every process to what Freeze wants now.
-func (s *Shell) applyFreeze() {
-	s.freezing.Lock()
-	defer s.freezing.Unlock()
+// PauseSession stops everything that runs in a session, contained or not, and
+// what starts there meanwhile, or lets it go on. Time limits stand still with
+// it. It returns at once; the newest call holds.
+func (s *Shell) PauseSession(session string, on bool) {
 	s.mu.Lock()
-	on := s.frozen && !s.closed
-	var all []*process
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	if on {
+		s.asleep[session] = struct{}{}
+	} else {
+		delete(s.asleep, session)
+	}
+	s.mu.Unlock()
+	s.applyHold()
+}
+
+// holds tells whether p is to stand still now. Called with mu held.
+func (s *Shell) holds(p *process) bool {
+	_, asleep := s.asleep[p.session]
+	return !s.closed && (asleep || s.frozen && p.full)
+}
+
+// applyHold brings every process to what Freeze and PauseSession want now.
+func (s *Shell) applyHold() {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	want := map[*process]bool{}
+	s.mu.Lock()
 	for _, ps := range s.processes {
 		for _, p := range ps {
-			if p.full && p.frozen != on {
-				all = append(all, p)
+			if on := s.holds(p); p.held != on {
+				want[p] = on
 			}
 		}
 	}
 	s.mu.Unlock()
-	sig := sigGoOn
-	if on {
-		sig = sigHold
+	for p, on := range want {
+		p.held = on
+		if on {
+			p.signal(sigHold)
+		} else {
+			p.signal(sigGoOn)
+		}
 	}
-	for _, p := range all {
-		p.frozen = on
-		p.signal(sig)
+}
+
+// endsWithin is how long a process that stands still has to end by itself.
+const endsWithin = 2 * time.Second
+
+// askToEnd sends p the signal that asks it to end. One that stands still could not
+// answer: it goes on for a while.
+func (s *Shell) askToEnd(p *process) {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	p.signal(syscall.SIGTERM)
+	if !p.held {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	p.held = false
+	p.signal(sigGoOn)
+	s.wg.Go(func() {
+		select {
+		case <-p.gone:
+		case <-time.After(endsWithin):
+			s.applyHold()
+		case <-s.life.Done():
+		}
+	})
 }

@@ -94,6 +94,7 @@ func bash(ses *capabilities.Session, text string) *wire.ProcessStart {
 // ran is how a command went.
 type ran struct {
 	out, err string
+	pty      []byte
 	exit     *wire.ProcessExited
 	res      capabilities.Result
 	took     time.Duration
@@ -109,7 +110,7 @@ func do(t testing.TB, s *shell.Shell, ses *capabilities.Session, choice consent.
 	if err != nil {
 		t.Fatalf("%s %q: %v", p.Cmd, p.Args, err)
 	}
-	return ran{string(out.Contents("stdout")), string(out.Contents("stderr")), res.Payload.(*wire.ProcessExited), res, time.Since(begin)}
+	return ran{string(out.Contents("stdout")), string(out.Contents("stderr")), out.Contents("pty"), res.Payload.(*wire.ProcessExited), res, time.Since(begin)}
 }
 
 // sh runs text and returns its output; it must end with code 0.

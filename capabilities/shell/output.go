@@ -156,17 +156,17 @@ func (p *pump) finish(done <-chan struct{}, giveUp func()) {
 	}
 }
 
-// read takes all of a pipe. It closes o.told when the pipe has ended, or when
+// read takes all of a pipe, or of a terminal. It closes o.told when the pipe has ended, or when
 // its read deadline has passed (the command has ended, a child holds the pipe)
 // and what was in it is taken; then it goes on to read what children write,
 // for nobody, so that they are not held up.
-func (p *pump) read(o output, stream string) {
+func (p *pump) read(o output) {
 	defer close(o.done)
 	r := o.r
 	buf := make([]byte, readSize)
 	for {
 		n, err := r.Read(buf)
-		p.push(stream, buf[:n])
+		p.push(o.stream, buf[:n])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
@@ -181,7 +181,7 @@ func (p *pump) read(o output, stream string) {
 		_ = r.SetReadDeadline(begin.Add(min(wait, 20*time.Millisecond)))
 		n, err := r.Read(buf)
 		wait -= time.Since(begin)
-		p.push(stream, buf[:n])
+		p.push(o.stream, buf[:n])
 		left -= n
 		if err != nil {
 			break

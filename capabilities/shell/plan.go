@@ -39,6 +39,9 @@ type plan struct {
 	within string // the same in a container
 	limit  time.Duration
 	grace  time.Duration // from asking the tree to end at its limit, to ending it
+	stdin  bool          // it takes input
+	// terminal is the size of the one that it runs at, nil for none.
+	terminal *wire.TerminalSize
 
 	session     *capabilities.Session
 	judged      judge.Judgement
@@ -56,10 +59,13 @@ type payload struct {
 	Env     map[string]string `json:"env"`
 	Cwd     string            `json:"cwd"`
 	Timeout int               `json:"timeout_ms"`
+	// What comes later is not part of what was shown: that it comes is.
+	Stdin    bool `json:"stdin,omitempty"`
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 func (s *Shell) plan(ctx context.Context, sess *capabilities.Session, p *wire.ProcessStart) (*plan, error) {
-	pl := &plan{session: sess, env: map[string]string{}, limit: time.Duration(p.TimeoutMS) * time.Millisecond, grace: time.Duration(p.GraceMS) * time.Millisecond}
+	pl := &plan{session: sess, env: map[string]string{}, limit: time.Duration(p.TimeoutMS) * time.Millisecond, grace: time.Duration(p.GraceMS) * time.Millisecond, stdin: p.Stdin, terminal: p.PTY}
 	maps.Copy(pl.env, sess.Env)
 	maps.Copy(pl.env, p.Env)
 	pl.argv, pl.exact = command(p)
@@ -224,7 +230,7 @@ func staysIn(folder, rel string) bool {
 func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 
 func (pl *plan) payload(p *wire.ProcessStart) payload {
-	return payload{Cmd: p.Cmd, Args: p.Args, Env: pl.env, Cwd: pl.real, Timeout: p.TimeoutMS}
+	return payload{Cmd: p.Cmd, Args: p.Args, Env: pl.env, Cwd: pl.real, Timeout: p.TimeoutMS, Stdin: p.Stdin, Terminal: p.PTY != nil}
 }
 
 func (pl *plan) envLines() []string {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"localpc/capabilities/shell/spawn"
 	"localpc/tunnel/wire"
@@ -15,7 +16,7 @@ type process struct {
 	tree
 	session string
 	full    bool // with full access
-	frozen  bool // guarded by Shell.freezing
+	held    bool // guarded by Shell.holding
 	pid     int  // of what was started here; alive as long as any child
 	name    string
 	// listener takes what the container wants to connect to; nil where it was
@@ -23,7 +24,11 @@ type process struct {
 	listener net.Listener
 	proxy    *proxy
 
-	stdout, stderr output
+	// outputs are its standard output and error, or its terminal.
+	outputs []output
+	// stdin is where its input goes, or its terminal; nil where it takes none.
+	stdin    *os.File
+	terminal bool
 
 	exited chan spawn.Event // one event: the command itself has ended
 	gone   chan struct{}    // closed when no process is left
@@ -34,19 +39,37 @@ type process struct {
 	follower context.CancelCauseFunc // guarded by mu
 }
 
-// output is one pipe of a command.
+// output is one pipe of a command, or its terminal.
 type output struct {
-	r    *os.File
-	told chan struct{} // closed when its reader has sent all of the command's own output
-	done chan struct{} // closed when its reader has ended
+	stream string // as wire.ProcessOutput names it
+	r      *os.File
+	told   chan struct{} // closed when its reader has sent all of the command's own output
+	done   chan struct{} // closed when its reader has ended
 }
 
-func newOutput(r *os.File) output { return output{r, make(chan struct{}), make(chan struct{})} }
+func newOutput(stream string, r *os.File) output {
+	return output{stream, r, make(chan struct{}), make(chan struct{})}
+}
+
+// drain lets the readers go on for d at most.
+func (p *process) drain(d time.Duration) {
+	for _, o := range p.outputs {
+		o.until(time.Now().Add(d))
+	}
+}
+
+// closeFiles is for a process whose output nobody has read.
+func (p *process) closeFiles() {
+	for _, o := range p.outputs {
+		o.r.Close()
+	}
+	p.closeInput()
+}
 
 // closeOutput ends the readers of the output, after the last process: one that
 // could not be ended may hold the pipes.
 func (p *process) closeOutput() {
-	for _, o := range []output{p.stdout, p.stderr} {
+	for _, o := range p.outputs {
 		<-o.told
 		o.r.Close()
 		<-o.done
@@ -56,8 +79,9 @@ func (p *process) closeOutput() {
 // launch is what to start: args[0] is the program, spec what it then runs.
 type launch struct {
 	args  []string
-	files []*os.File // handed over after the three of localpc-spawn
+	files []*os.File // handed over after the four of localpc-spawn
 	spec  spawn.Spec
+	stdin bool // it takes input
 	full  bool // with full access
 }
 

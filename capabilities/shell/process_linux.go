@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,21 +27,19 @@ type tree struct {
 	cmd     *exec.Cmd
 	control *net.UnixConn
 	said    *os.File // what bubblewrap or localpc-spawn has to say
+	proxied bool     // a listening socket was asked for
+	tty     *os.File // its terminal, from when it has started
 
 	writing sync.Mutex // orders to the control socket
 	worker  int        // guarded by process.mu; the localpc-spawn above a command with full access
 	message string     // guarded by process.mu; the first line of said
 }
 
-// drain lets the readers go on for d at most.
-func (p *process) drain(d time.Duration) {
-	deadline := time.Now().Add(d)
-	_ = p.stdout.r.SetReadDeadline(deadline)
-	_ = p.stderr.r.SetReadDeadline(deadline)
-}
+// until bounds how long the output is waited for.
+func (o output) until(deadline time.Time) { _ = o.r.SetReadDeadline(deadline) }
 
 // firstFile is the descriptor of launch.files[0] in the program.
-const firstFile = 6
+const firstFile = 7
 
 // startProcess returns when the command has been started, or could not be:
 // then the error is for the client.
@@ -61,10 +60,30 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		}
 		return r, w
 	}
-	outR, outW := pipe()
-	errR, errW := pipe()
+	null := func() (f *os.File) {
+		if err == nil {
+			f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		}
+		return f
+	}
 	saidR, saidW := pipe()
-	theirs := []*os.File{outW, errW, saidW}
+	var outputs []output
+	var stdin *os.File
+	its := make([]*os.File, 3) // standard output, error and input
+	if l.spec.Terminal != nil {
+		its[0], its[1], its[2] = null(), null(), null()
+	} else {
+		for i, name := range []string{"stdout", "stderr"} {
+			r, w := pipe()
+			outputs, its[i] = append(outputs, newOutput(name, r)), w
+		}
+		if l.stdin {
+			its[2], stdin = pipe()
+		} else {
+			its[2] = null()
+		}
+	}
+	theirs := append([]*os.File{saidW}, its...)
 	defer func() {
 		for _, f := range theirs {
 			if f != nil {
@@ -98,7 +117,7 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	cmd.Env = []string{} // nothing of this program's own
 	cmd.Dir = "/"
 	cmd.Stderr = saidW
-	cmd.ExtraFiles = append([]*os.File{theirEnd, outW, errW}, l.files...)
+	cmd.ExtraFiles = slices.Concat([]*os.File{theirEnd}, its, l.files)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	// What the child holds must not be held here too: its end is an end of file.
@@ -109,8 +128,8 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	if err != nil {
 		return nil, wire.Wrap(err, wire.CodeInternal, "This computer could not start its process starter, so nothing was run.")
 	}
-	p := &process{session: session, full: l.full, pid: cmd.Process.Pid, tree: tree{cmd: cmd, control: control, said: saidR}, stdout: newOutput(outR), stderr: newOutput(errR),
-		name:   string(l.spec.Argv[0]),
+	p := &process{session: session, full: l.full, pid: cmd.Process.Pid, tree: tree{cmd: cmd, control: control, said: saidR, proxied: l.spec.Proxy}, outputs: outputs, stdin: stdin,
+		name: string(l.spec.Argv[0]), terminal: l.spec.Terminal != nil,
 		exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
 	started := make(chan spawn.Event, 1)
 	go p.watch(started)
@@ -132,7 +151,14 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		err = errors.New("no answer from localpc-spawn")
 	}
 	if err == nil && first.Kind == spawn.Started {
-		return p, nil
+		if !p.terminal {
+			return p, nil
+		}
+		if p.tty != nil {
+			p.outputs, p.stdin = []output{newOutput("pty", p.tty)}, p.tty
+			return p, nil
+		}
+		first = spawn.Event{Kind: spawn.Failed, What: spawn.FailedTTY}
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -141,6 +167,9 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	}
 	if p.listener != nil {
 		p.listener.Close()
+	}
+	if p.tty != nil {
+		p.tty.Close()
 	}
 	if err == nil {
 		err = p.failure(first)
@@ -165,7 +194,8 @@ func (p *process) watch(started chan<- spawn.Event) {
 	}()
 	go func() {
 		defer wg.Done()
-		from := &withFile{conn: p.control}
+		from := &withFiles{conn: p.control}
+		defer from.close()
 		in := json.NewDecoder(from)
 		first, told := true, false
 		for {
@@ -178,7 +208,7 @@ func (p *process) watch(started chan<- spawn.Event) {
 				p.mu.Lock()
 				p.worker = e.PID
 				p.mu.Unlock()
-				p.listener = from.listener()
+				p.take(from)
 				started <- e
 				continue
 			}
@@ -211,14 +241,15 @@ func (p *process) watch(started chan<- spawn.Event) {
 	close(p.gone)
 }
 
-// withFile reads the control socket, and keeps a descriptor that comes along.
-type withFile struct {
+// withFiles reads the control socket, and keeps descriptors that come along: a
+// listening socket and a terminal at most.
+type withFiles struct {
 	conn *net.UnixConn
-	file *os.File
+	fds  []int
 }
 
-func (w *withFile) Read(b []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(4))
+func (w *withFiles) Read(b []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(2*4))
 	n, oobn, _, _, err := w.conn.ReadMsgUnix(b, oob)
 	n = max(n, 0) // less than none with an error
 	if oobn <= 0 {
@@ -230,29 +261,41 @@ func (w *withFile) Read(b []byte) (int, error) {
 	}
 	for _, m := range messages {
 		fds, _ := unix.ParseUnixRights(&m)
-		for _, fd := range fds {
-			if w.file != nil {
-				unix.Close(fd)
-				continue
-			}
-			w.file = os.NewFile(uintptr(fd), "proxy")
-		}
+		w.fds = append(w.fds, fds...)
 	}
 	return n, err
 }
 
-// listener is the descriptor that came, nil for none.
-func (w *withFile) listener() net.Listener {
-	if w.file == nil {
+// next is the next descriptor that came, nil for none.
+func (w *withFiles) next(name string) *os.File {
+	if len(w.fds) == 0 {
 		return nil
 	}
-	l, err := net.FileListener(w.file)
-	w.file.Close()
-	w.file = nil
-	if err != nil {
-		return nil // then nothing listens in there
+	fd := w.fds[0]
+	w.fds = w.fds[1:]
+	_ = unix.SetNonblock(fd, true) // so that waiting for it can be ended
+	return os.NewFile(uintptr(fd), name)
+}
+
+func (w *withFiles) close() {
+	for _, fd := range w.fds {
+		unix.Close(fd)
 	}
-	return l
+}
+
+// take keeps what came with Started.
+func (p *process) take(from *withFiles) {
+	if p.proxied {
+		if f := from.next("proxy"); f != nil {
+			if l, err := net.FileListener(f); err == nil { // else nothing listens in there
+				p.listener = l
+			}
+			f.Close()
+		}
+	}
+	if p.terminal {
+		p.tty = from.next("terminal")
+	}
 }
 
 // killWorker ends a localpc-spawn that does not obey, because somebody has
@@ -274,6 +317,8 @@ func (p *process) failure(e spawn.Event) error {
 	switch e.What {
 	case spawn.FailedMount:
 		return folderGone(errno)
+	case spawn.FailedTTY:
+		return wire.Wrap(errno, wire.CodeInternal, "This computer has no terminal left to give, so nothing was run.")
 	case spawn.FailedDir:
 		return wire.Wrap(errno, wire.CodeInvalid, "The working directory can't be entered where the command runs: %s.", errno.Error())
 	case spawn.FailedProgram, spawn.FailedExec:

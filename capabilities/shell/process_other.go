@@ -33,6 +33,9 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	if l.spec.Terminal != nil {
+		return nil, wire.Errorf(wire.CodeNotSupported, "Terminals can't be opened on this kind of computer yet. Run the command without one.")
+	}
 	argv := make([]string, len(l.spec.Argv))
 	for i, a := range l.spec.Argv {
 		argv[i] = string(a)
@@ -53,14 +56,26 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		cmd.Env = append(cmd.Env, string(e))
 	}
 	cmd.Stdout, cmd.Stderr = outW, errW
-	p := &process{session: session, full: l.full, name: argv[0], stdout: newOutput(outR), stderr: newOutput(errR),
+	var inR, inW *os.File // nil: it reads nothing
+	if l.stdin {
+		if inR, inW, err = os.Pipe(); err != nil {
+			for _, f := range []*os.File{outR, outW, errR, errW} {
+				f.Close()
+			}
+			return nil, err
+		}
+		cmd.Stdin = inR
+	}
+	p := &process{session: session, full: l.full, name: argv[0], outputs: []output{newOutput("stdout", outR), newOutput("stderr", errR)}, stdin: inW,
 		exited: make(chan spawn.Event, 1), gone: make(chan struct{}), tree: tree{ended: make(chan struct{})}}
 	p.group, err = startGroup(cmd)
 	outW.Close()
 	errW.Close()
+	if inR != nil {
+		inR.Close()
+	}
 	if err != nil {
-		outR.Close()
-		errR.Close()
+		p.closeFiles()
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
 			return nil, wire.Wrap(err, wire.CodePathNotFound, "There is no program %s where the command runs.", p.name)
@@ -130,12 +145,14 @@ func (p *process) end(ctx context.Context) error {
 	}
 }
 
-// drain lets the readers go on for d at most. A pipe without deadlines is
+// until bounds how long the output is waited for. A pipe without deadlines is
 // closed then.
-func (p *process) drain(d time.Duration) {
-	for _, r := range []*os.File{p.stdout.r, p.stderr.r} {
-		if err := r.SetReadDeadline(time.Now().Add(d)); err != nil {
-			time.AfterFunc(d, func() { r.Close() })
-		}
+func (o output) until(deadline time.Time) {
+	if err := o.r.SetReadDeadline(deadline); err != nil {
+		time.AfterFunc(time.Until(deadline), func() { o.r.Close() })
 	}
 }
+
+// There are no terminals here.
+func (p *process) resize(wire.TerminalSize) {}
+func (p *process) endOfFile(bool)           {}

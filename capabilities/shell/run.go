@@ -12,7 +12,8 @@ import (
 	"localpc/tunnel/wire"
 )
 
-func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *wire.ProcessStart, g consent.Grant, out capabilities.Output) (capabilities.Result, error) {
+func (s *Shell) runCommand(ctx context.Context, c capabilities.Call, g consent.Grant, out capabilities.Output) (capabilities.Result, error) {
+	sess, p := c.Session, c.Payload.(*wire.ProcessStart)
 	pl, err := s.plan(ctx, sess, p)
 	if err != nil {
 		return capabilities.Result{}, err
@@ -45,11 +46,10 @@ func (s *Shell) runCommand(ctx context.Context, sess *capabilities.Session, p *w
 	if err := s.add(proc); err != nil {
 		_ = proc.end(context.WithoutCancel(ctx))
 		proc.closeProxy()
-		proc.stdout.r.Close()
-		proc.stderr.r.Close()
+		proc.closeFiles()
 		return capabilities.Result{}, err
 	}
-	res, err := s.follow(ctx, proc, out)
+	res, err := s.follow(ctx, proc, c.Input, out)
 	if err == nil && proc.proxy != nil {
 		res.Notes = append(res.Notes, proc.proxy.notes()...)
 	}
@@ -65,11 +65,17 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request st
 	for _, a := range pl.argv {
 		l.spec.Argv = append(l.spec.Argv, []byte(a))
 	}
+	terminal := map[string]string{}
+	if t := pl.terminal; t != nil {
+		l.spec.Terminal = &spawn.Size{Cols: uint16(t.Cols), Rows: uint16(t.Rows)}
+		terminal["TERM"] = "xterm-256color" // as the request's environment has it, else this
+	}
+	l.stdin = pl.stdin && pl.terminal == nil
 	loginPath := s.login.get(ctx)
 	if !contained {
 		l.args, l.full = []string{s.o.Spawn, spawn.RoleGuard}, true
 		l.spec.Dir = []byte(pl.real)
-		l.spec.Env = envBytes(personEnv(s.o.Home, loginPath), pl.env)
+		l.spec.Env = envBytes(terminal, personEnv(s.o.Home, loginPath), pl.env)
 		return startProcess(ctx, pl.session.ID, l)
 	}
 	c, err := s.newContainer(pl, loginPath, firstFile)
@@ -80,7 +86,7 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request st
 	l.args = append(append([]string{s.o.Bwrap}, c.args...), "--", spawnInside, spawn.RoleInit)
 	l.files = c.files
 	l.spec.Dir = []byte(pl.within)
-	l.spec.Env = envBytes(c.env, pl.env)
+	l.spec.Env = envBytes(terminal, c.env, pl.env)
 	l.spec.Checks = c.checks
 	l.spec.Proxy = s.o.Connect != nil
 	p, err := startProcess(ctx, pl.session.ID, l)
@@ -90,9 +96,9 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request st
 	return p, err
 }
 
-// follow streams a command's output until it has ended. When ctx ends first,
-// or the reply has gone, it ends the command with all its children.
-func (s *Shell) follow(ctx context.Context, proc *process, out capabilities.Output) (capabilities.Result, error) {
+// follow streams a command's output until it has ended, and feeds it. When ctx
+// ends first, or the reply has gone, it ends the command with all its children.
+func (s *Shell) follow(ctx context.Context, proc *process, in capabilities.Input, out capabilities.Output) (capabilities.Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	proc.followedBy(stop)
@@ -100,8 +106,9 @@ func (s *Shell) follow(ctx context.Context, proc *process, out capabilities.Outp
 	sendCtx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	p := newPump(s.o.Stall)
-	go p.read(proc.stdout, "stdout")
-	go p.read(proc.stderr, "stderr")
+	for _, o := range proc.outputs {
+		go p.read(o)
+	}
 	sent := make(chan struct{})
 	sendErr := out.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: proc.pid})
 	go func() {
@@ -110,6 +117,8 @@ func (s *Shell) follow(ctx context.Context, proc *process, out capabilities.Outp
 			p.send(sendCtx, out)
 		}
 	}()
+	fed := proc.feed(ctx, in)
+	defer fed()
 
 	var exit spawn.Event
 	err := sendErr
@@ -126,22 +135,24 @@ func (s *Shell) follow(ctx context.Context, proc *process, out capabilities.Outp
 		stopErr := proc.end(context.WithoutCancel(ctx))
 		p.fail(err)
 		proc.drain(time.Second)
-		<-proc.stdout.told
-		<-proc.stderr.told
+		for _, o := range proc.outputs {
+			<-o.told
+		}
 		<-sent
 		if stopErr != nil {
 			s.o.Log.Error("A cancelled command could not be ended", "err", stopErr)
 		}
 		return capabilities.Result{}, ended(ctx, err)
 	}
+	fed()
 	proc.drain(s.o.Drain)
-	for _, told := range []chan struct{}{proc.stdout.told, proc.stderr.told} {
+	for _, o := range proc.outputs {
 		select {
-		case <-told:
+		case <-o.told:
 		case <-ctx.Done():
 			// The command has ended; only its output is still on its way.
 			p.fail(context.Cause(ctx))
-			<-told
+			<-o.told
 		}
 	}
 	p.finish(sent, giveUp)

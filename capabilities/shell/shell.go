@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"localpc/capabilities"
@@ -58,7 +57,8 @@ type Shell struct {
 	closed    bool                        // guarded by mu
 	processes map[string]map[int]*process // guarded by mu; by session and pid
 	frozen    bool                        // guarded by mu; what Freeze wants
-	freezing  sync.Mutex                  // one at a time brings it about
+	asleep    map[string]struct{}         // guarded by mu; sessions that PauseSession wants to stand still
+	holding   sync.Mutex                  // one at a time brings both about
 	large     map[string]struct{}         // guarded by mu; sessions whose folder is too large to list
 	rooms     map[string]*room            // guarded by mu; by session: bounds of its connections
 	wg        sync.WaitGroup              // the probe and the log-in's PATH
@@ -89,7 +89,7 @@ func New(o Options) (*Shell, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}, rooms: map[string]*room{}}
+	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}, asleep: map[string]struct{}{}, rooms: map[string]*room{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.login = askLogin(s.life, &s.wg, o.LoginPath)
 	s.wg.Add(1)
@@ -159,7 +159,7 @@ func (s *Shell) Describe(ctx context.Context, c capabilities.Call) (capabilities
 func (s *Shell) Run(ctx context.Context, c capabilities.Call, g consent.Grant, out capabilities.Output) (capabilities.Result, error) {
 	switch p := c.Payload.(type) {
 	case *wire.ProcessStart:
-		return s.runCommand(ctx, c.Session, p, g, out)
+		return s.runCommand(ctx, c, g, out)
 	case *wire.ProcessSignal:
 		return s.runSignal(ctx, c.Session, p, g)
 	}
@@ -191,7 +191,7 @@ func (s *Shell) runSignal(ctx context.Context, sess *capabilities.Session, p *wi
 		return capabilities.Result{}, err
 	}
 	if p.Signal == "SIGTERM" {
-		proc.signal(syscall.SIGTERM)
+		s.askToEnd(proc)
 	} else if err := proc.end(ctx); err != nil {
 		return capabilities.Result{}, err
 	}
@@ -218,8 +218,8 @@ func (s *Shell) add(p *process) error {
 		s.processes[p.session] = map[int]*process{}
 	}
 	s.processes[p.session][p.pid] = p
-	if s.frozen && p.full {
-		s.wg.Go(s.applyFreeze)
+	if s.holds(p) {
+		s.wg.Go(s.applyHold)
 	}
 	s.wg.Add(1)
 	go func() {
@@ -257,6 +257,7 @@ func (s *Shell) EndSession(ctx context.Context, session string) error {
 		all = append(all, p)
 	}
 	delete(s.large, session)
+	delete(s.asleep, session)
 	s.mu.Unlock()
 	return endAll(ctx, all)
 }

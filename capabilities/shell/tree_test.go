@@ -45,9 +45,9 @@ func sleeping(arg string) int {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not so after 5 s: %s", what)
+			t.Fatalf("not so after 20 s: %s", what)
 		}
 	}
 }
@@ -205,6 +205,11 @@ type running struct {
 
 func begin(ctx context.Context, t *testing.T, s *shell.Shell, ses *capabilities.Session, choice consent.Choice, p *wire.ProcessStart) *running {
 	t.Helper()
+	return beginCall(ctx, t, s, choice, capabilitytest.NewCall(t, ses, wire.TypeProcessStart, p))
+}
+
+func beginCall(ctx context.Context, t *testing.T, s *shell.Shell, choice consent.Choice, call capabilities.Call) *running {
+	t.Helper()
 	started := make(chan int, 1)
 	r := &running{done: make(chan error, 1), out: &capabilitytest.Output{Hook: func(f capabilitytest.Frame) error {
 		if st, ok := f.Payload.(*wire.ProcessStarted); ok {
@@ -212,12 +217,11 @@ func begin(ctx context.Context, t *testing.T, s *shell.Shell, ses *capabilities.
 		}
 		return nil
 	}}}
-	call := capabilitytest.NewCall(t, ses, wire.TypeProcessStart, p)
 	d, err := s.Describe(ctx, call)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := capabilitytest.GrantWith(t, ses, "shell", d, choice)
+	g := capabilitytest.GrantWith(t, call.Session, "shell", d, choice)
 	go func() {
 		res, err := s.Run(ctx, call, g, r.out)
 		r.res = res
@@ -238,8 +242,8 @@ func (r *running) wait(t *testing.T) error {
 	select {
 	case err := <-r.done:
 		return err
-	case <-time.After(5 * time.Second):
-		t.Fatal("not back after 5 s")
+	case <-time.After(30 * time.Second):
+		t.Fatal("not back after 30 s")
 		return nil
 	}
 }

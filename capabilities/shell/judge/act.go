@@ -20,6 +20,9 @@ type Command struct {
 	// A pattern like *.txt may fit a name like "-rf.txt", which is an option
 	// then. Nil: a program that could do harm with such a name is Unknown.
 	List func(dir string) (names []string, ok bool)
+	// Typed: what it reads on its standard input comes later, and is not judged.
+	// Terminal: it runs at a terminal, and what is typed there is not judged.
+	Typed, Terminal bool
 }
 
 // Judgement is what a command would do.
@@ -32,6 +35,8 @@ type Judgement struct {
 	Problem string
 	// Read are the files that were read for it (scripts), by absolute path.
 	Read []string
+	// Typed: something in it runs what comes later, or may.
+	Typed bool
 }
 
 // Part is one simple command with what it does.

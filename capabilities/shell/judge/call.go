@@ -234,6 +234,7 @@ func (c *call) emit() {
 		return
 	}
 	c.emitted = true
+	c.typedInto()
 	c.w.add(&part{
 		Part: Part{Text: c.text, Argv: known(c.args), Via: slices.Concat(c.fr.via, c.via), Acts: c.acts},
 		prog: c.prog, name: c.name,

@@ -91,7 +91,7 @@ func (c *call) hands(args []word) {
 	if len(args) == 0 {
 		return
 	}
-	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true}, args: args, text: c.text, bare: true, envs: c.envs}
+	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true, typed: c.in.typed}, args: args, text: c.text, bare: true, envs: c.envs}
 	d.via = append(slices.Clone(c.via), c.name)
 	if len(d.via) > maxDepth {
 		panic(tooMuch("This command has too many commands inside each other to be read before it runs."))

@@ -317,3 +317,56 @@ func TestSentences(t *testing.T) {
 		}
 	}
 }
+
+// TestTyped: a program that runs what it reads is not told beforehand when that
+// comes later; one that takes it as data is judged as without.
+func TestTyped(t *testing.T) {
+	for _, c := range []struct {
+		argv             string // words, or after "bash -c " a text
+		sent, atTerminal bool   // asked about
+	}{
+		{"cat", false, false}, {"tee out.txt", false, false}, {"grep -c x", false, false}, {"wc -l", false, false}, {"sort", false, false}, {"ls -la", false, false},
+		{"bash", true, true}, {"sh", true, true}, {"bash -i -l", true, true}, {"sh -s x", true, true}, {"env FOO=1 bash", true, true}, {"nice -n 5 sh", true, true}, {"zsh", true, true},
+		{"python3", true, true}, {"python3 -", true, true}, {"python3 -i tool.py", true, true}, {"python3 -m pdb tool.py", true, true}, {"python3 -W error", true, true},
+		{"python3 tool.py", false, true}, {"python3 -c print(1)", false, true}, {"python3 -m pytest", false, true},
+		{"node", true, true}, {"node -r x", true, true}, {"node -e 1", false, true}, {"perl", true, true}, {"perl -p", true, true}, {"perl -pe 1", false, true}, {"ruby -r json", true, true}, {"php -r 1", false, true},
+		{"psql", true, true}, {"sqlite3 a.db", true, true}, {"vim a.txt", true, true}, {"less a.txt", true, true}, {"make -f -", true, true}, {"make", false, true}, {"git log", false, true}, {"ssh example.org", true, true},
+		{"bash -c cat", false, false}, {"bash -c cat | bash", true, true}, {"bash -c cat | python3 -", true, true}, {"bash -c cat | python3", true, true}, {"bash -c bash < notes.txt", true, true},
+		{"bash -c echo ls | bash", false, false}, {"bash -c python3 < tool.py", false, true}, {"bash -c python3 < /dev/stdin", true, true}, {"bash -c exec 3<&0; python3 <&3", true, true},
+		{"bash -c . /dev/stdin", true, true}, {"bash -c bash /dev/stdin", true, true}, {"bash -c python3 /dev/fd/0", true, true}, {"bash -c (bash)", true, true}, {"bash -c f() { bash; }; f", true, true},
+		{"bash -c while read -r l; do echo \"$l\"; done", false, false}, {"bash -c while read -r l; do $l; done", true, true}, {"bash -c read x; eval \"$x\"", true, true}, {"bash -c sleep 1; echo hi", false, false},
+		{"npx ts-node", true, true}, {"sudo -s", true, true}, {"docker exec -i x sh", true, true}, {"./run.sh", false, true},
+	} {
+		cmd := command("")
+		if text, ok := strings.CutPrefix(c.argv, "bash -c "); ok {
+			cmd.Argv = []string{"bash", "--noprofile", "--norc", "-c", text}
+		} else {
+			cmd.Argv = strings.Fields(c.argv)
+		}
+		unknown := func() bool {
+			j := Line(cmd)
+			is := strings.Contains(effects(j), "unknown") || j.Problem != ""
+			if j.Typed && !is {
+				t.Errorf("%s: typed into, and known", c.argv)
+			}
+			return is
+		}
+		cmd.Typed = true
+		if unknown() != c.sent {
+			t.Errorf("%s, with what is sent later: %s", c.argv, effects(Line(cmd)))
+		}
+		cmd.Typed, cmd.Terminal = false, true
+		if unknown() != c.atTerminal {
+			t.Errorf("%s, at a terminal: %s", c.argv, effects(Line(cmd)))
+		}
+		cmd.Terminal = false
+		if j := Line(cmd); j.Typed {
+			t.Errorf("%s: typed into without input", c.argv)
+		}
+	}
+	cmd := command("")
+	cmd.Argv, cmd.Terminal = []string{"/bin/bash", "--noprofile", "--norc", "-i", "-l"}, true
+	if j := Line(cmd); len(j.Parts) != 1 || j.Parts[0].Sentence != "Opens a terminal. What is typed there runs without being shown first." {
+		t.Errorf("%+v", j.Parts)
+	}
+}

@@ -36,6 +36,7 @@ func Line(cmd Command) (j Judgement) {
 		}
 		j.Parts = w.finish()
 		j.Read = slices.Sorted(maps.Keys(w.read))
+		j.Typed = w.typed
 	}()
 	w.once()
 	size := 0
@@ -61,8 +62,9 @@ func Line(cmd Command) (j Judgement) {
 	for i, a := range cmd.Argv {
 		args[i] = lit(a)
 	}
-	c := &call{w: w, fr: fr, st: st, args: args, text: fr.src, bare: true, outermost: true}
+	c := &call{w: w, fr: fr, st: st, args: args, text: fr.src, bare: true, outermost: true, in: input{typed: cmd.Typed || cmd.Terminal}}
 	c.run()
+	w.atTerminal()
 	return j
 }
 
@@ -206,6 +208,7 @@ type walker struct {
 	dry      int  // more than none: nothing is noted down
 	nest     int  // how deep in the syntax
 	conds    int  // more than none: in a condition
+	typed    bool // something runs what comes later
 }
 
 // once makes each file be read, and each directory be listed, once. What is

@@ -58,7 +58,7 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 					e.w.oddOut = true
 				}
 				if fd == "" && r.Op == syntax.DplIn || fd == "0" {
-					in = input{piped: true}
+					in = input{piped: true, typed: e.w.cmd.Typed}
 				}
 				continue
 			}
@@ -83,7 +83,7 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 			}
 			e.readsFrom(w)
 			if fd == "" || fd == "0" {
-				in = input{piped: true}
+				in = input{piped: true, typed: in.typed && (w.sureness != sure || strings.HasPrefix(w.text, "/dev/") && w.text != "/dev/null" || strings.HasPrefix(w.text, "/proc/"))}
 			}
 		default:
 			e.unknown("a redirection of another shell")

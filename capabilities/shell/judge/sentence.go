@@ -190,6 +190,9 @@ func (w *walker) words(p *part, a Act) string {
 	case Root:
 		return "Asks for administrator rights"
 	}
+	if a.Why == typedAt || a.Why == sentLater {
+		return a.Why
+	}
 	return "It can't be told beforehand what this does: " + a.Why
 }
 

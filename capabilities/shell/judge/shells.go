@@ -13,6 +13,7 @@ import (
 func (c *call) shell(posix bool) {
 	args := c.args[1:]
 	text, isText, stdin := word{}, false, false
+	profile, rc := true, true // start-up files are read
 	i := 0
 	for ; i < len(args); i++ {
 		a := args[i]
@@ -33,12 +34,18 @@ func (c *call) shell(posix bool) {
 		}
 		if strings.HasPrefix(s, "--") {
 			switch s {
-			case "--norc", "--noprofile", "--posix", "--noediting", "--restricted", "--verbose":
+			case "--norc":
+				rc = false
+			case "--noprofile":
+				profile = false
+			case "--posix", "--noediting", "--restricted", "--verbose":
 			case "--version", "--help":
 				c.act(Act{Op: Read})
 				return
 			case "--login":
-				c.startUp()
+				if profile {
+					c.startUp()
+				}
 			default:
 				c.unknown("the option " + s + " of " + c.name + " is not one that is known here")
 				return
@@ -52,7 +59,9 @@ func (c *call) shell(posix bool) {
 			case 's':
 				stdin = true
 			case 'l', 'i':
-				c.startUp()
+				if s[k] == 'l' && profile || s[k] == 'i' && rc {
+					c.startUp()
+				}
 			case 'e':
 				c.errexit = s[0] == '-'
 			case 'u', 'x', 'v', 'f', 'n', 'C', 'a', 'b', 'h', 'm':
@@ -85,6 +94,8 @@ func (c *call) shell(posix bool) {
 		c.inText(text.text, posix, rest)
 	case len(rest) > 0 && !stdin:
 		c.scriptWord(rest[0], posix, rest[1:])
+	case c.in.typed:
+		c.takesOrders()
 	case c.in.given:
 		src := c.in.text
 		c.in = input{piped: true}

@@ -34,6 +34,7 @@ func languages() map[string]*program {
 				c.act(Act{Op: Read})
 				return
 			}
+			given := false // its program is one of the arguments
 			for i := 0; i < len(args); i++ {
 				a := args[i]
 				if a.sureness != sure {
@@ -41,6 +42,10 @@ func languages() map[string]*program {
 				}
 				if strings.HasPrefix(a.text, "-") && len(a.text) > 1 {
 					l := a.text[len(a.text)-1:]
+					if c.in.typed && c.name != "perl" && c.name != "ruby" && (a.text == "--interactive" || !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i")) {
+						c.takesOrders()
+					}
+					given = given || strings.Contains(codeOptions(c.name), l) && strings.Contains(valued, l) || strings.HasPrefix(a.text, "--eval") || strings.HasPrefix(a.text, "--print")
 					switch {
 					case a.text == "-m" && i+1 < len(args) && strings.HasPrefix(c.name, "py"):
 						c.module(args[i+1:])
@@ -57,6 +62,9 @@ func languages() map[string]*program {
 				break
 			}
 			c.runs()
+			if c.in.typed && !given {
+				c.takesOrders()
+			}
 		}}
 	}
 	py := run("Runs a Python program", "cWX")
@@ -92,6 +100,9 @@ func (c *call) module(args []word) {
 		c.acts = d.acts
 	default:
 		c.runs()
+		if c.in.typed && (args[0].sureness != sure || obedient[args[0].text]) {
+			c.takesOrders()
+		}
 		if args[0].is("http.server") {
 			c.act(Act{Op: Connect})
 		}

@@ -10,6 +10,7 @@ import (
 // input is what a command gets on its standard input.
 type input struct {
 	piped bool
+	typed bool // it comes later, or may
 	given bool // text is known
 	text  string
 	find  *found // the names come from a find, each ended by a zero byte
@@ -201,6 +202,7 @@ func (w *walker) binary(fr *frame, c *syntax.BinaryCmd, st *state, in input) out
 		next.text, next.given = w.prints(fr, c.X, st.clone())
 		next.find = w.finds(fr, c.X, st.clone())
 	}
+	next.typed = in.typed && !next.given
 	w.stmt(fr, c.Y, st.clone(), next)
 	return both(st)
 }

@@ -23,13 +23,13 @@ func guard() int {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	worker, err := syscall.ForkExec(self, []string{"localpc-spawn", RoleWorker}, &syscall.ProcAttr{
 		Dir:   "/",
-		Files: []uintptr{0, 1, 2, fdControl, fdStdout, fdStderr},
+		Files: []uintptr{0, 1, 2, fdControl, fdStdout, fdStderr, fdStdin},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM},
 	})
 	if err != nil {
 		return 1
 	}
-	for _, fd := range []int{fdControl, fdStdout, fdStderr} {
+	for _, fd := range []int{fdControl, fdStdout, fdStderr, fdStdin} {
 		unix.Close(fd)
 	}
 	go func() {

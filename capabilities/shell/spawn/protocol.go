@@ -6,9 +6,9 @@
 // killed itself.
 //
 // Descriptors at its start: 3 is the control socket, 4 and 5 are the command's
-// standard output and error. The control socket carries JSON values: one Spec
-// and then Orders towards localpc-spawn, Events back. Its end of file ends
-// everything.
+// standard output and error, 6 is its standard input. The control socket
+// carries JSON values: one Spec and then Orders towards localpc-spawn, Events
+// back. Its end of file ends everything.
 package spawn
 
 // The roles, given as the first argument.
@@ -29,6 +29,7 @@ const (
 	fdControl = 3
 	fdStdout  = 4
 	fdStderr  = 5
+	fdStdin   = 6
 )
 
 // Spec says what to run. Texts are bytes, because paths and variables need
@@ -50,6 +51,17 @@ type Spec struct {
 	// descriptor (SCM_RIGHTS), and localpc takes the container's connections
 	// from it.
 	Proxy bool `json:"proxy,omitempty"`
+	// Terminal runs the command at a terminal of its own of that size, in place
+	// of the pipes. It is made where the command runs, so that its name is right
+	// there; the end that is read and typed into comes with Started, as the last
+	// descriptor.
+	Terminal *Size `json:"terminal,omitempty"`
+}
+
+// Size of a terminal, in characters.
+type Size struct {
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
 }
 
 // Check names a directory and the identity it must have.
@@ -59,8 +71,8 @@ type Check struct {
 	Ino  uint64 `json:"ino"`
 }
 
-// Order is a signal for the whole tree: SIGTERM, or SIGKILL; with full access
-// SIGSTOP and SIGCONT too.
+// Order is a signal for the whole tree: SIGTERM or SIGKILL; SIGSTOP, which holds
+// it and its time limit, or SIGCONT, which lets both go on.
 type Order struct {
 	Signal int `json:"signal"`
 }
@@ -82,6 +94,7 @@ const (
 	FailedProgram = "program" // not found
 	FailedExec    = "exec"    // found, and could not be started
 	FailedProxy   = "proxy"   // the listening socket
+	FailedTTY     = "tty"     // the terminal
 )
 
 // Event is what localpc-spawn reports.

@@ -51,6 +51,7 @@ type worker struct {
 	control   *os.File
 
 	grace time.Duration // from SIGTERM to SIGKILL at the limit
+	limit limit
 
 	mu       sync.Mutex // guards what follows, and writing to control
 	timedOut bool
@@ -92,7 +93,16 @@ func (w *worker) run() int {
 		}
 		handed = append(handed, fd)
 	}
-	leader, failed := w.start(s)
+	var at *terminal
+	if s.Terminal != nil {
+		t, err := newTerminal(*s.Terminal)
+		if err != nil {
+			w.tell(*failed(FailedTTY, err))
+			return 0
+		}
+		at, handed = &t, append(handed, t.ours)
+	}
+	leader, failed := w.start(s, at)
 	if failed != nil {
 		w.tell(*failed)
 		return 0
@@ -109,9 +119,8 @@ func (w *worker) run() int {
 		}()
 	}
 	w.grace = time.Duration(s.GraceMS) * time.Millisecond
-	var limit *time.Timer
 	if s.LimitMS > 0 {
-		limit = time.AfterFunc(time.Duration(s.LimitMS)*time.Millisecond, func() {
+		w.limit.begin(time.Duration(s.LimitMS)*time.Millisecond, func() {
 			w.mu.Lock()
 			w.timedOut = true
 			w.mu.Unlock()
@@ -122,11 +131,12 @@ func (w *worker) run() int {
 			w.signal(syscall.SIGKILL)
 		})
 	}
-	return w.reap(leader, limit)
+	return w.reap(leader)
 }
 
-// start returns the pid of the command, or why there is none.
-func (w *worker) start(s Spec) (int, *Event) {
+// start returns the pid of the command, or why there is none. It runs at the
+// terminal, where there is one.
+func (w *worker) start(s Spec, at *terminal) (int, *Event) {
 	for _, c := range s.Checks {
 		var st unix.Stat_t
 		if err := unix.Lstat(c.Path, &st); err != nil || st.Dev != c.Dev || st.Ino != c.Ino {
@@ -142,23 +152,21 @@ func (w *worker) start(s Spec) (int, *Event) {
 	if err != nil {
 		return 0, failed(FailedProgram, err)
 	}
-	null, err := os.Open(os.DevNull)
+	// A session of its own: no terminal to wait for, but the one it is given.
+	files, sys := []uintptr{fdStdin, fdStdout, fdStderr}, &syscall.SysProcAttr{Setsid: true}
+	if at != nil {
+		its := uintptr(at.its)
+		files, sys.Setctty = []uintptr{its, its, its}, true
+		defer unix.Close(at.its)
+	}
+	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: env, Files: files, Sys: sys})
 	if err != nil {
 		return 0, failed(FailedExec, err)
 	}
-	defer null.Close()
-	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{
-		Env:   env,
-		Files: []uintptr{null.Fd(), fdStdout, fdStderr},
-		// A session of its own: no terminal to wait for.
-		Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return 0, failed(FailedExec, err)
+	// From here on only the command and its children hold its input and output.
+	for _, fd := range []int{fdStdin, fdStdout, fdStderr} {
+		unix.Close(fd)
 	}
-	// From here on only the command and its children hold its output.
-	unix.Close(fdStdout)
-	unix.Close(fdStderr)
 	return pid, nil
 }
 
@@ -179,7 +187,7 @@ func (w *worker) settle() int {
 }
 
 // reap waits for the command, tells of its end, and then for what it left.
-func (w *worker) reap(leader int, limit *time.Timer) int {
+func (w *worker) reap(leader int) int {
 	over := false
 	for {
 		var ws syscall.WaitStatus
@@ -191,9 +199,7 @@ func (w *worker) reap(leader int, limit *time.Timer) int {
 			return 0
 		case pid == leader:
 			over = true
-			if limit != nil {
-				limit.Stop()
-			}
+			w.limit.end()
 			e := Event{Kind: Exited, Code: ws.ExitStatus(), Running: len(descendants(os.Getpid()))}
 			if ws.Signaled() {
 				e.Code, e.Signal = -1, ws.Signal().String()
@@ -218,24 +224,28 @@ func (w *worker) obey(in *json.Decoder) {
 		if err := in.Decode(&o); err != nil {
 			w.endAll()
 		}
-		w.signal(syscall.Signal(o.Signal))
+		sig := syscall.Signal(o.Signal)
+		w.signal(sig)
+		switch sig {
+		case syscall.SIGSTOP:
+			w.limit.hold()
+		case syscall.SIGCONT:
+			w.limit.goOn()
+		}
 	}
 }
 
 func (w *worker) signal(sig syscall.Signal) {
 	switch {
-	case (sig == syscall.SIGSTOP || sig == syscall.SIGCONT) && !w.contained:
-		if sig == syscall.SIGSTOP {
-			StopTree(os.Getpid())
-		} else {
-			SignalTree(os.Getpid(), sig)
-		}
-	case sig != syscall.SIGTERM && sig != syscall.SIGKILL:
+	case sig != syscall.SIGTERM && sig != syscall.SIGKILL && sig != syscall.SIGSTOP && sig != syscall.SIGCONT:
 	case w.contained:
-		// All but this process, which is 1 in here.
+		// All but this process, which is 1 in here; what is just being started
+		// too.
 		_ = syscall.Kill(-1, sig)
 	case sig == syscall.SIGKILL:
 		KillTree(os.Getpid())
+	case sig == syscall.SIGSTOP:
+		StopTree(os.Getpid())
 	default:
 		SignalTree(os.Getpid(), sig)
 	}
