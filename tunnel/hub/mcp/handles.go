@@ -28,15 +28,15 @@ func (f *Face) readOutput(ctx context.Context, _ *sdk.CallToolRequest, who Princ
 	if in.Since != nil {
 		since = max(0, *in.Since)
 	}
-	_, seen, _ := c.out.next()
+	_, seen, _ := c.out.next() // what is new comes after it
 	if since >= 0 {
 		seen = since
 	}
 	timer := time.NewTimer(max(wait, 0))
 	defer timer.Stop()
 	for waiting := wait > 0; waiting; {
-		more, total, ended := c.out.next()
-		if total > seen || ended {
+		more, _, ended := c.out.next()
+		if ended || c.out.from(seen, 64).text != "" {
 			break
 		}
 		select {

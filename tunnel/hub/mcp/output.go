@@ -96,8 +96,8 @@ func (o *output) from(since int64, max int) piece {
 		raw = raw[:max]
 	}
 	// A character that has come in part only is left for the next time.
-	if whole := wholeRunes(raw); whole > 0 && (!o.ended || since+int64(len(raw)) < o.total) {
-		raw = raw[:whole]
+	if !o.ended || since+int64(len(raw)) < o.total {
+		raw = raw[:wholeRunes(raw)]
 	}
 	p.text, p.next = strings.ToValidUTF8(string(raw), "\uFFFD"), since+int64(len(raw))
 	p.more = p.next < o.total
@@ -121,7 +121,7 @@ func (o *output) all(max int) (s string, cut bool) {
 	return head + "\n… " + inBytes(left) + " left out …\n" + tail, true
 }
 
-// end of s that is short enough for one result, and where it begins.
+// last is the end of the output, as much as one result takes.
 func (o *output) last(max int) piece {
 	_, total, _ := o.next()
 	return o.from(total-min(total, int64(max)), max)
