@@ -79,7 +79,7 @@ func (w *undo) takeBack(st *step, gently bool) (kept bool, err error) {
 	}
 	aside := false
 	if st.Aside != "" {
-		_, err := parent.lstat(st.Aside)
+		_, err := w.folder.lstat(st.Aside)
 		if aside = err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
@@ -98,7 +98,7 @@ func (w *undo) takeBack(st *step, gently bool) (kept bool, err error) {
 	}
 	switch {
 	case aside:
-		if err := renameNew(parent, st.Aside, parent, name); err != nil {
+		if err := renameNew(w.folder, st.Aside, parent, name); err != nil {
 			return false, err
 		}
 		return false, removeTree(k.dir, st.object)

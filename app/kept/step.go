@@ -28,8 +28,8 @@ type step struct {
 	ModeOnly bool `json:"mode_only,omitempty"`
 	// ID is of what was there before.
 	ID capabilities.FileID `json:"id,omitzero"`
-	// Aside is where what was there before is put beside its name, while it is
-	// being undone across file systems.
+	// Aside is where what was there before is put at the top of the folder, while
+	// it is being undone across file systems.
 	Aside string `json:"aside,omitempty"`
 
 	n              int

@@ -38,7 +38,7 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 	}
 	defer w.folder.close()
 	var newer []string
-	at := touchedNames{}
+	at, inPlace := touchedNames{}, false
 	for _, of := range w.of {
 		steps, err := k.steps(ctx, of.Request)
 		if err != nil {
@@ -48,10 +48,13 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 			// What a later step of these is about is looked at when that has
 			// been undone.
 			if st.Made && !at.related(st.Rel) {
-				if now, err := w.now(ctx, st); err == nil && !now.equal(st.After) && !now.equal(st.Before) {
+				// A file that was written in place has other names, which the
+				// steps do not tell.
+				if now, err := w.now(ctx, st); err == nil && !now.equal(st.After) && !now.equal(st.Before) && !(inPlace && w.shared(st.Rel)) {
 					newer = append(newer, st.Rel)
 				}
 			}
+			inPlace = inPlace || st.InPlace
 			at.add(st.Rel)
 			if st.From != "" {
 				at.add(st.From)
@@ -259,10 +262,7 @@ func (w *undo) commit() error {
 	}
 	for _, st := range w.done {
 		if st.Aside != "" {
-			if parent, err := w.folder.at(folderAbove(st.Rel)); err == nil {
-				_ = removeTree(parent, st.Aside)
-				parent.close()
-			}
+			_ = removeTree(w.folder, st.Aside)
 		}
 		w.k.touched(w.r.Folder, st.Rel)
 		if st.From != "" {
@@ -309,6 +309,17 @@ func (w *undo) now(ctx context.Context, st *step) (state, error) {
 	}
 	defer parent.close()
 	return parent.stateOf(ctx, base(st.Rel), st.After.Tree != anyTree)
+}
+
+// shared tells whether what is at a name may change under another one.
+func (w *undo) shared(rel string) bool {
+	parent, err := w.folder.at(folderAbove(rel))
+	if err != nil {
+		return false
+	}
+	defer parent.close()
+	n, err := parent.lstat(base(rel))
+	return err == nil && (n.kind == kindDir || n.links > 1)
 }
 
 // parent opens the folder that a name is in; one that has gone is made again,
@@ -486,8 +497,8 @@ func (w *undo) put(ctx context.Context, parent *dir, st *step, now state) error 
 }
 
 // swap moves what is at name to the old versions, and back's source there.
-// Across file systems these are copies, and what was there waits beside its name
-// until all is done.
+// Across file systems these are copies, and what was there waits at the top of
+// the folder until all is done.
 func (w *undo) swap(ctx context.Context, parent *dir, name string, back *step) error {
 	k := w.k
 	if back.object != "" {
@@ -500,7 +511,7 @@ func (w *undo) swap(ctx context.Context, parent *dir, name string, back *step) e
 			if err = w.note(back); err != nil {
 				return err
 			}
-			err = renameNew(parent, name, parent, back.Aside)
+			err = renameNew(parent, name, w.folder, back.Aside)
 		}
 		if err != nil {
 			return err

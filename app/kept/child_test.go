@@ -1,0 +1,3 @@
+package kept_test
+
+func child() {}
