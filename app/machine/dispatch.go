@@ -152,6 +152,9 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		t.session = s
 		t.call.Session, t.who = s.now()
 	}
+	if err := t.wakesFirst(); err != nil {
+		return nil, err
+	}
 	if err := m.rates.begins(t); err != nil {
 		return nil, err
 	}

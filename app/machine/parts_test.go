@@ -81,6 +81,13 @@ type probe struct {
 	run      func(context.Context, capabilities.Call, consent.Grant, capabilities.Output) (capabilities.Result, error)
 	ended    []string // sessions
 	frozen   []bool
+	paused   []bool
+}
+
+func (p *probe) PauseSession(_ string, on bool) {
+	p.mu.Lock()
+	p.paused = append(p.paused, on)
+	p.mu.Unlock()
 }
 
 func (p *probe) Freeze(on bool) {

@@ -73,7 +73,7 @@ const (
 // begins takes a request off what is left.
 func (r *rates) begins(t *task) error {
 	switch t.call.Type {
-	case wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeProcessSignal:
+	case wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeProcessSignal:
 		return r.take(t.who, ownRequests)
 	}
 	return r.take(t.who, t.executor.Name())

@@ -40,13 +40,15 @@ type session struct {
 	opened time.Time
 
 	mu      sync.Mutex
-	mode    consent.Mode // guarded by mu; modeAt says what holds
-	trusted time.Time    // guarded by mu: when consent.ModeTrusted was given
-	over15  *time.Timer  // guarded by mu: tells that it is over
-	until   time.Time    // guarded by mu
-	timer   *time.Timer  // guarded by mu
-	gone    bool         // guarded by mu: no request enters any more
-	in      int          // guarded by mu: requests inside
+	mode    consent.Mode  // guarded by mu; modeAt says what holds
+	trusted time.Time     // guarded by mu: when consent.ModeTrusted was given
+	over15  *time.Timer   // guarded by mu: tells that it is over
+	until   time.Time     // guarded by mu
+	asleep  time.Time     // guarded by mu: when its program paused it; zero: it did not
+	rest    time.Duration // guarded by mu: what it has left when it goes on, while asleep
+	timer   *time.Timer   // guarded by mu
+	gone    bool          // guarded by mu: no request enters any more
+	in      int           // guarded by mu: requests inside
 	empty   chan struct{}
 	over    chan struct{} // closed when it has ended
 }
@@ -89,6 +91,8 @@ type sessions struct {
 	look time.Duration // lookEvery; tests are less patient
 	mu   sync.Mutex
 	all  map[string]*session // guarded by mu
+
+	pausing sync.Mutex // one pause or resumption at a time
 }
 
 var _ capabilities.Capability = (*sessions)(nil)
@@ -100,7 +104,7 @@ func newSessions(m *Machine) *sessions {
 func (ss *sessions) Name() string { return consent.CapabilitySession }
 
 func (ss *sessions) Types() []wire.Type {
-	return []wire.Type{wire.TypeSessionOpen, wire.TypeSessionTTL, wire.TypeSessionClose}
+	return []wire.Type{wire.TypeSessionOpen, wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume}
 }
 
 func (ss *sessions) Running(string) int                       { return 0 }
@@ -138,6 +142,9 @@ func (ss *sessions) Describe(_ context.Context, c capabilities.Call) (capabiliti
 		}
 		return capabilities.Description{Action: "time", Title: "Set the session's end", Payload: p, Effects: own, Risk: consent.RiskLow}, nil
 	case *wire.SessionRef:
+		if c.Type == wire.TypeSessionPause || c.Type == wire.TypeSessionResume {
+			return describePause(c.Type, p), nil
+		}
 		return capabilities.Description{Action: "close", Title: "Close the session", Payload: p, Effects: own, Risk: consent.RiskLow}, nil
 	}
 	p := c.Payload.(*wire.SessionOpen)
@@ -217,6 +224,9 @@ func (ss *sessions) Run(ctx context.Context, c capabilities.Call, g consent.Gran
 		ss.setTTL(s, ttlOf(p.TTLSeconds))
 		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "ends in " + inWords(ttlOf(p.TTLSeconds))}, nil
 	case *wire.SessionRef:
+		if c.Type == wire.TypeSessionPause || c.Type == wire.TypeSessionResume {
+			return ss.sleep(p.SessionID, c.Type == wire.TypeSessionPause)
+		}
 		if err := ss.end(ctx, p.SessionID, "The program closed its session.", g.Request()); err != nil {
 			return capabilities.Result{}, err
 		}
@@ -318,6 +328,10 @@ func (ss *sessions) setTTL(s *session, ttl time.Duration) {
 	if s.gone {
 		return
 	}
+	if !s.asleep.IsZero() {
+		s.rest = ttl // counts from when it goes on
+		return
+	}
 	s.until = time.Now().Add(ttl)
 	if s.timer != nil {
 		s.timer.Stop()
@@ -345,7 +359,8 @@ func (ss *sessions) lookAt(s *session) {
 // left is how long a session has, by the clock that says less: the steady one,
 // or the wall's. Called with mu held.
 func (s *session) left(now time.Time) time.Duration {
-	return min(s.until.Sub(now), s.until.Round(0).Sub(now.Round(0)))
+	until := s.ends()
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
 // late tells whether a session's time is over.
@@ -439,10 +454,10 @@ func (ss *sessions) snapshot() []snapshot.Session {
 	for _, s := range ss.list() {
 		mode, trusted := s.modeAt(time.Now())
 		s.mu.Lock()
-		until := s.until
+		until, asleep := s.ends(), !s.asleep.IsZero()
 		s.mu.Unlock()
 		out = append(out, snapshot.Session{ID: s.ID, Principal: s.who.principal.Name, Agent: s.who.claims.Agent, Title: s.who.claims.Title,
-			Folder: s.Folder, Mode: policy.ModeWords(mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID), TrustedUntil: trusted})
+			Folder: s.Folder, Mode: policy.ModeWords(mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID), TrustedUntil: trusted, Asleep: asleep})
 	}
 	return out
 }
