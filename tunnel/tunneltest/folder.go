@@ -27,10 +27,14 @@ type Folder struct {
 	// Ask is called before anything is done, with the request's context; its
 	// error is the answer. nil allows everything.
 	Ask func(ctx context.Context, m wire.Message) error
+	// Flood is a name; a change of it is told of as one of too many.
+	Flood string
 
 	mu       sync.Mutex
-	sessions map[string]wire.SessionOpen // guarded by mu
-	procs    map[int]*exec.Cmd           // guarded by mu
+	sessions map[string]wire.SessionOpen  // guarded by mu
+	asleep   map[string]bool              // sessions that are paused; guarded by mu
+	metadata map[string]map[string]string // of files; guarded by mu
+	procs    map[int]*exec.Cmd            // guarded by mu
 }
 
 // Session gives what a session was opened with, if it is open.
@@ -77,6 +81,9 @@ func (f *Folder) Handle(ctx context.Context, m wire.Message, x tunnel.Exchange) 
 			return "", nil, err
 		}
 	}
+	if t, p, err, handled := f.state(ctx, m, x); handled {
+		return t, p, err
+	}
 	switch p := m.Payload.(type) {
 	case *wire.SessionOpen:
 		f.mu.Lock()
@@ -110,6 +117,7 @@ func (f *Folder) Handle(ctx context.Context, m wire.Message, x tunnel.Exchange) 
 			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, upload, 0o644)); err != nil {
 				return "", nil, pathError(err, p.Path)
 			}
+			f.keep(file, p.Metadata)
 			return f.stat(p.Path)
 		})
 	case *wire.FileStat:
@@ -140,7 +148,19 @@ func (f *Folder) inSession(id string, do func() (wire.Type, wire.Payload, error)
 	if _, ok := f.Session(id); !ok {
 		return "", nil, wire.Errorf(wire.CodeSessionNotOpen, "The session is not open.")
 	}
+	if f.Asleep(id) {
+		return "", nil, wire.Errorf(wire.CodePaused, "This session is paused by its program; it has to be resumed first.")
+	}
 	return do()
+}
+
+func (f *Folder) keep(file string, metadata map[string]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.metadata == nil {
+		f.metadata = map[string]map[string]string{}
+	}
+	f.metadata[file] = metadata
 }
 
 func (f *Folder) path(p string) string {
@@ -178,6 +198,9 @@ func (f *Folder) stat(name string) (wire.Type, wire.Payload, error) {
 	if err != nil {
 		return "", nil, pathError(err, name)
 	}
+	f.mu.Lock()
+	e.Metadata = f.metadata[f.path(name)]
+	f.mu.Unlock()
 	return wire.TypeFileStatResponse, &wire.FileStatResponse{Exists: true, Entry: &e}, nil
 }
 
@@ -234,12 +257,15 @@ func (f *Folder) read(ctx context.Context, p *wire.FileRead, x tunnel.Exchange) 
 	if err != nil {
 		return "", nil, pathError(err, p.Path)
 	}
-	size := int64(len(data))
+	size, mtime := int64(len(data)), int64(0)
+	if info, err := os.Stat(f.path(p.Path)); err == nil {
+		mtime = info.ModTime().UnixMilli()
+	}
 	data = data[min(p.Offset, size):]
 	if p.Length != nil {
 		data = data[:min(*p.Length, int64(len(data)))]
 	}
-	if err := x.Send(ctx, wire.TypeFileContents, &wire.FileContents{Size: size, Length: int64(len(data))}); err != nil {
+	if err := x.Send(ctx, wire.TypeFileContents, &wire.FileContents{Size: size, Length: int64(len(data)), MTime: mtime}); err != nil {
 		return "", nil, err
 	}
 	for len(data) > 0 {

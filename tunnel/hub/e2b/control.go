@@ -1,27 +1,22 @@
 package e2b
 
 import (
-	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"localpc/tunnel/hub/store"
-	"localpc/tunnel/wire"
 )
 
 const (
 	maxControlBody = 1 << 20
 	bodyTimeout    = 30 * time.Second
 	defaultTTL     = time.Hour
-	maxTTL         = 30 * 24 * time.Hour
+	maxTTL         = 24 * time.Hour // a computer keeps no session for longer
 	maxPage        = 100
 )
 
@@ -35,11 +30,28 @@ func (f *Face) Control() http.Handler {
 		mux.HandleFunc("DELETE "+v+"/sandboxes/{id}", f.keyed(f.kill))
 		mux.HandleFunc("POST "+v+"/sandboxes/{id}/connect", f.keyed(f.connect))
 		mux.HandleFunc("POST "+v+"/sandboxes/{id}/timeout", f.keyed(f.setTimeout))
+		mux.HandleFunc("POST "+v+"/sandboxes/{id}/pause", f.keyed(f.pause))
+		mux.HandleFunc("POST "+v+"/sandboxes/{id}/resume", f.keyed(f.resume))
+		mux.HandleFunc("GET "+v+"/sandboxes/{id}/metrics", f.keyed(f.metrics))
 	}
-	mux.HandleFunc("/", f.keyed(func(w http.ResponseWriter, _ *http.Request, _ store.Key) {
-		writeError(w, http.StatusNotImplemented, "This is not offered for sandboxes that are a person's own computer.")
-	}))
+	mux.HandleFunc("GET /templates/aliases/{alias}", f.keyed(f.templateAlias))
+	mux.HandleFunc("GET /templates/{id}", f.keyed(f.template))
+	mux.HandleFunc("/", f.keyed(notOffered))
 	return mux
+}
+
+// notOffered says of a call what of it makes no sense on a person's computer.
+func notOffered(w http.ResponseWriter, r *http.Request, _ store.Key) {
+	what := "This is not offered"
+	for _, part := range strings.Split(r.URL.Path, "/") {
+		if named, ok := map[string]string{
+			"fork": "Forks are not offered", "snapshots": "Snapshots are not offered", "network": "Network rules are not offered",
+			"templates": "Building, listing and removing templates is not offered", "volumes": "Volumes are not offered", "secrets": "Stored secrets are not offered",
+		}[part]; ok {
+			what = named
+		}
+	}
+	writeError(w, http.StatusNotImplemented, what+": the sandbox is a folder of a person's own computer.")
 }
 
 func (f *Face) keyed(next func(http.ResponseWriter, *http.Request, store.Key)) http.HandlerFunc {
@@ -81,106 +93,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	return false
 }
 
-type createRequest struct {
-	TemplateID   string            `json:"templateID"`
-	Timeout      *int              `json:"timeout"`
-	Metadata     map[string]string `json:"metadata"`
-	EnvVars      map[string]string `json:"envVars"`
-	AutoPause    bool              `json:"autoPause"`
-	Internet     *bool             `json:"allow_internet_access"`
-	Network      json.RawMessage   `json:"network"`
-	MCP          json.RawMessage   `json:"mcp"`
-	IAM          json.RawMessage   `json:"iam"`
-	VolumeMounts json.RawMessage   `json:"volumeMounts"`
-}
-
-// refused names what was asked for and cannot be had on a person's computer.
-func (c *createRequest) refused() string {
-	switch {
-	case c.Internet != nil && !*c.Internet || given(c.Network):
-		return "Network rules are not offered: what a command may reach is the person's decision."
-	case c.AutoPause:
-		return "Pausing at the end of the time is not offered; the sandbox ends then."
-	case given(c.MCP):
-		return "An MCP gateway is not offered."
-	case given(c.IAM):
-		return "Workload identities are not offered."
-	case given(c.VolumeMounts):
-		return "Volumes are not offered; the sandbox works in a folder of the computer."
-	}
-	return ""
-}
-
-func given(m json.RawMessage) bool {
-	switch string(m) {
-	case "", "null", "{}", "[]":
-		return false
-	}
-	return true
-}
-
-// ttl checks a time-to-live in seconds.
-func ttl(w http.ResponseWriter, seconds *int, otherwise time.Duration) (time.Duration, bool) {
-	if seconds == nil {
-		return otherwise, true
-	}
-	if *seconds < 0 || *seconds > int(maxTTL/time.Second) {
-		writeError(w, http.StatusBadRequest, fmt.Sprintf("The timeout must be 0 to %d seconds.", int(maxTTL/time.Second)))
-		return 0, false
-	}
-	return time.Duration(*seconds) * time.Second, true
-}
-
-// create asks the person for a session, and waits for the answer.
-func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
-	c := &call{arrived: time.Now()}
-	var req createRequest
-	if !readJSON(w, r, &req) {
-		return
-	}
-	if sentence := req.refused(); sentence != "" {
-		writeError(w, http.StatusBadRequest, sentence)
-		return
-	}
-	if len(req.Metadata) > 64 {
-		writeError(w, http.StatusBadRequest, "The metadata has more than 64 entries.")
-		return
-	}
-	life, ok := ttl(w, req.Timeout, defaultTTL)
-	if !ok {
-		return
-	}
-	if life == 0 {
-		life = defaultTTL
-	}
-	if req.TemplateID == "" {
-		req.TemplateID = "base"
-	}
-	agent := req.Metadata["agent"]
-	if agent == "" {
-		agent = strings.ToValidUTF8(r.UserAgent(), "")
-	}
-	b, err := f.o.Backend.Open(r.Context(), wire.SessionOpen{
-		PrincipalID: key.ID, PrincipalName: key.Name,
-		Agent: agent, Title: req.Metadata["title"], Folder: req.Metadata["folder"],
-		TTLSeconds: int(life / time.Second), Env: req.EnvVars, WaitMS: f.wait(c),
-	}, store.Sandbox{User: key.User, Machine: req.Metadata["machine"], Principal: key.ID, Template: req.TemplateID, Metadata: req.Metadata})
-	if err != nil {
-		httpError(w, err)
-		return
-	}
-	if r.Context().Err() != nil {
-		// The program left just after the person had agreed: nobody knows of the
-		// sandbox, and nobody would end it.
-		if err := f.o.Backend.End(context.WithoutCancel(r.Context()), b, "Its program has gone."); err != nil {
-			f.o.Log.Warn("A sandbox that nobody knows of could not be ended", "err", err)
-		}
-		return
-	}
-	writeJSON(w, http.StatusCreated, f.sandboxJSON(b))
-}
-
-// own gives a running sandbox that was opened with this key.
+// own gives a sandbox that was opened with this key and has not ended.
 func (f *Face) own(w http.ResponseWriter, r *http.Request, key store.Key) (store.Sandbox, bool) {
 	b, err := f.o.Store.Sandbox(r.Context(), r.PathValue("id"))
 	if err == nil && (b.User != key.User || b.Principal != key.ID || b.Ended) {
@@ -201,75 +114,6 @@ func (f *Face) notFound(w http.ResponseWriter, r *http.Request, err error) {
 	writeError(w, http.StatusNotFound, fmt.Sprintf("There is no running sandbox %q.", r.PathValue("id")))
 }
 
-// connect finds a running sandbox; its time is only ever made longer.
-func (f *Face) connect(w http.ResponseWriter, r *http.Request, key store.Key) {
-	var req struct {
-		Timeout *int `json:"timeout"`
-	}
-	if !readJSON(w, r, &req) {
-		return
-	}
-	life, ok := ttl(w, req.Timeout, 0)
-	if !ok {
-		return
-	}
-	b, ok := f.own(w, r, key)
-	if !ok {
-		return
-	}
-	if time.Now().Add(life).After(b.EndsAt) {
-		if err := f.o.Backend.SetTTL(r.Context(), b, life); err != nil {
-			f.sessionError(w, r, err)
-			return
-		}
-	}
-	writeJSON(w, http.StatusOK, f.sandboxJSON(b))
-}
-
-func (f *Face) sessionError(w http.ResponseWriter, r *http.Request, err error) {
-	if wire.CodeOf(err) == wire.CodeSessionNotOpen {
-		err = store.ErrNotFound
-		f.notFound(w, r, err)
-		return
-	}
-	httpError(w, err)
-}
-
-func (f *Face) setTimeout(w http.ResponseWriter, r *http.Request, key store.Key) {
-	var req struct {
-		Timeout *int `json:"timeout"`
-	}
-	if !readJSON(w, r, &req) {
-		return
-	}
-	if req.Timeout == nil {
-		writeError(w, http.StatusBadRequest, "The timeout is missing.")
-		return
-	}
-	life, ok := ttl(w, req.Timeout, 0)
-	if !ok {
-		return
-	}
-	b, ok := f.own(w, r, key)
-	if !ok {
-		return
-	}
-	var err error
-	if life == 0 {
-		err = f.o.Backend.End(r.Context(), b, "its program ended it")
-	} else {
-		err = f.o.Backend.SetTTL(r.Context(), b, life)
-	}
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		f.notFound(w, r, err)
-	case err != nil:
-		f.sessionError(w, r, err)
-	default:
-		w.WriteHeader(http.StatusNoContent)
-	}
-}
-
 func (f *Face) kill(w http.ResponseWriter, r *http.Request, key store.Key) {
 	b, ok := f.own(w, r, key)
 	if !ok {
@@ -284,88 +128,8 @@ func (f *Face) kill(w http.ResponseWriter, r *http.Request, key store.Key) {
 
 func (f *Face) info(w http.ResponseWriter, r *http.Request, key store.Key) {
 	if b, ok := f.own(w, r, key); ok {
-		writeJSON(w, http.StatusOK, f.detailJSON(b))
+		writeJSON(w, http.StatusOK, f.detailJSON(b, f.sizeOf(r.Context(), b)))
 	}
-}
-
-func (f *Face) list(w http.ResponseWriter, r *http.Request, key store.Key) {
-	q, wanted, sentence := listQuery(r.URL.Query())
-	if sentence != "" {
-		writeError(w, http.StatusBadRequest, sentence)
-		return
-	}
-	out := []map[string]any{}
-	if wanted {
-		q.Principal = key.ID
-		limit := q.Limit
-		q.Limit++ // to learn whether there is a next page
-		list, err := f.o.Store.Sandboxes(r.Context(), q)
-		if err != nil {
-			f.o.Log.Error("Sandboxes could not be listed", "err", err)
-			httpError(w, err)
-			return
-		}
-		if len(list) > limit {
-			list = list[:limit]
-			last := list[limit-1]
-			token := fmt.Sprintf("%d.%s", last.Started.UnixMilli(), last.ID)
-			w.Header().Set("X-Next-Token", base64.RawURLEncoding.EncodeToString([]byte(token)))
-		}
-		for _, b := range list {
-			out = append(out, f.detailJSON(b))
-		}
-	}
-	writeJSON(w, http.StatusOK, out)
-}
-
-// listQuery reads the query of list. wanted is false when no running sandbox
-// can match.
-func listQuery(v url.Values) (q store.Query, wanted bool, sentence string) {
-	q = store.Query{Limit: maxPage, Template: v.Get("template"), Oldest: v.Get("order") == "asc"}
-	if s := v.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxPage {
-			return q, false, fmt.Sprintf("The limit must be 1 to %d.", maxPage)
-		}
-		q.Limit = n
-	}
-	if s := v.Get("startedAfter"); s != "" {
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			return q, false, "startedAfter is not a time."
-		}
-		q.Since = t
-	}
-	if s := v.Get("nextToken"); s != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(s)
-		ms, id, ok := strings.Cut(string(raw), ".")
-		at, err2 := strconv.ParseInt(ms, 10, 64)
-		if err != nil || err2 != nil || !ok {
-			return q, false, "nextToken is not one that this hub gave."
-		}
-		q.AfterStart, q.AfterID = time.UnixMilli(at), id
-	}
-	if s := v.Get("metadata"); s != "" {
-		// A query string in a query string, and its parts are escaped once more.
-		pairs, err := url.ParseQuery(s)
-		if err != nil {
-			return q, false, "The metadata to look for cannot be read."
-		}
-		q.Metadata = map[string]string{}
-		for k, values := range pairs {
-			key, err := url.PathUnescape(k)
-			value, err2 := url.PathUnescape(values[0])
-			if err != nil || err2 != nil {
-				return q, false, "The metadata to look for cannot be read."
-			}
-			q.Metadata[key] = value
-		}
-	}
-	states := strings.Split(strings.Join(v["state"], ","), ",")
-	for _, s := range states {
-		wanted = wanted || s == "" || s == "running"
-	}
-	return q, wanted, ""
 }
 
 func (f *Face) sandboxJSON(b store.Sandbox) map[string]any {
@@ -378,7 +142,14 @@ func (f *Face) sandboxJSON(b store.Sandbox) map[string]any {
 	}
 }
 
-func (f *Face) detailJSON(b store.Sandbox) map[string]any {
+func (f *Face) detailJSON(b store.Sandbox, of size) map[string]any {
+	state, onTimeout := "running", "kill"
+	if b.Paused {
+		state = "paused"
+	}
+	if b.EndPauses {
+		onTimeout = "pause"
+	}
 	return map[string]any{
 		"sandboxID":   b.ID,
 		"templateID":  b.Template,
@@ -386,12 +157,13 @@ func (f *Face) detailJSON(b store.Sandbox) map[string]any {
 		"envdVersion": envdVersion,
 		"startedAt":   b.Started.UTC().Format(time.RFC3339Nano),
 		"endAt":       b.EndsAt.UTC().Format(time.RFC3339Nano),
-		"state":       "running",
+		"state":       state,
 		"metadata":    b.Metadata,
-		// The computer's own are not told; the SDKs need numbers.
-		"cpuCount":   0,
-		"memoryMB":   0,
-		"diskSizeMB": 0,
+		"lifecycle":   map[string]any{"onTimeout": onTimeout, "autoResume": b.AutoResume},
+		// 0 where the computer has not told: the SDKs need numbers.
+		"cpuCount":   of.cpus,
+		"memoryMB":   of.memory >> 20,
+		"diskSizeMB": of.disk >> 20,
 	}
 }
 

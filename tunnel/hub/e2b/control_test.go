@@ -50,7 +50,7 @@ r.runAfter = await failure(s.commands.run('true'))
 r.readAfter = await failure(s.files.read('x')); r.writeAfter = await failure(s.files.write('x', 'y'))
 out(r)
 `, &got)
-	if i := got.Info; i.SandboxID != got.ID || i.TemplateID != "base" || i.EnvdVersion != "0.4.0" || i.State != "running" || i.Metadata["title"] != "Sort my photos" {
+	if i := got.Info; i.SandboxID != got.ID || i.TemplateID != "base" || i.EnvdVersion != "0.6.13" || i.State != "running" || i.Metadata["title"] != "Sort my photos" {
 		t.Errorf("getInfo: %+v", i)
 	}
 	life := func(i info) time.Duration { return i.EndAt.Sub(i.StartedAt).Round(time.Minute) }
@@ -113,8 +113,9 @@ func TestSDKList(t *testing.T) {
 	t.Parallel()
 	s := newSDK(t, nil)
 	var got struct {
-		IDs, All, Asc, Tagged, Odd, Paused, Since, Other []string
-		Pages                                            [][]string
+		IDs, All, Asc, Tagged, Odd, Since, Other []string
+		Paused, Running                          []string
+		Pages                                    [][]string
 	}
 	other, err := s.Hub.MakeKey(t.Context(), "Another program")
 	if err != nil {
@@ -128,11 +129,12 @@ for (let i = 0; i < 5; i++) {
   if (i == 3) { await sleep(50); third = new Date() }
   ids.push((await Sandbox.create({ metadata: { n: String(i % 2), 'a=b&': 'c% +d/ü' + i } })).sandboxId); await sleep(5)
 }
+await Sandbox.pause(ids[1])
 const pages = []
 const p = Sandbox.list({ limit: 2 })
 while (p.hasNext) pages.push((await p.nextItems()).map(i => i.sandboxId))
 out({ ids, pages, all: await all(), asc: await all({ order: 'asc', limit: 3 }), tagged: await all({ query: { metadata: { n: '1' } } }),
-  odd: await all({ query: { metadata: { n: '0', 'a=b&': 'c% +d/ü2' } } }), paused: await all({ query: { state: ['paused'] } }),
+  odd: await all({ query: { metadata: { n: '0', 'a=b&': 'c% +d/ü2' } } }), paused: await all({ query: { state: ['paused'] } }), running: await all({ query: { state: ['running'] } }),
   since: await all({ query: { startedAfter: third } }), other: await all({ apiKey: process.env.OTHER }) })
 `, &got, "OTHER="+other)
 	ids := got.IDs
@@ -140,7 +142,7 @@ out({ ids, pages, all: await all(), asc: await all({ order: 'asc', limit: 3 }), 
 	slices.Reverse(newest)
 	for what, pair := range map[string][2][]string{
 		"all": {got.All, newest}, "oldest first": {got.Asc, ids}, "by metadata": {got.Tagged, {ids[3], ids[1]}}, "by odd metadata": {got.Odd, {ids[2]}},
-		"paused": {got.Paused, {}}, "since": {got.Since, {ids[4], ids[3]}}, "with another key": {got.Other, {}},
+		"paused": {got.Paused, {ids[1]}}, "running": {got.Running, {ids[4], ids[3], ids[2], ids[0]}}, "since": {got.Since, {ids[4], ids[3]}}, "with another key": {got.Other, {}},
 	} {
 		if !slices.Equal(pair[0], pair[1]) {
 			t.Errorf("%s: %v, want %v (all: %v)", what, pair[0], pair[1], ids)
@@ -199,35 +201,48 @@ out({ kill: await Sandbox.kill(id, { apiKey }), info: await failure(Sandbox.getI
 	}
 }
 
-// What cannot be had on a person's computer is refused with a sentence.
+// What cannot be had on a person's computer is refused with a sentence, and
+// nobody is asked about it.
 func TestSDKNotOffered(t *testing.T) {
 	t.Parallel()
-	s := newSDK(t, nil)
+	asked := make(chan wire.Message, 100)
+	s := newSDK(t, func(_ context.Context, m wire.Message) error {
+		if m.Type == wire.TypeSessionOpen {
+			asked <- m
+		}
+		return nil
+	})
 	var got map[string]*failure
 	s.js(t, `
 const s = await Sandbox.create()
 out({
   internet: await failure(Sandbox.create({ allowInternetAccess: false })),
   network: await failure(Sandbox.create({ network: { denyOut: ['1.1.1.1'] } })),
-  pause: await failure(Sandbox.create({ lifecycle: { onTimeout: 'pause' } })),
+  memory: await failure(Sandbox.create({ lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } })),
   volumes: await failure(Sandbox.create({ volumeMounts: { '/data': 'v' } })),
+  template: await failure(Sandbox.create('my-image')),
+  interpreter: await failure(Sandbox.create('code-interpreter-v1')),
   snapshot: await failure(s.createSnapshot()),
-  pauseNow: await failure(s.pause()),
-  metrics: await failure(s.getMetrics()),
-  stdin: await failure(s.commands.run('cat', { stdin: true })),
-  pty: await failure(s.pty.create({ cols: 80, rows: 24, onData() {} })),
-  watch: await failure(s.files.watchDir('.', () => {})),
+  fork: await failure(s.fork()),
+  networkNow: await failure(s.updateNetwork({ denyOut: ['1.1.1.1'] })),
+  pauseMemory: await failure(s.pause({ keepMemory: false })),
+  reboot: await failure(Sandbox.connect(s.sandboxId, { onResume: 'reboot' })),
+  volume: await failure(e2b.Volume.create('v')),
   root: await failure(s.commands.run('id', { user: 'root' })),
   rootFile: await failure(s.files.read('x', { user: 'root' })),
 })`, &got)
 	for what, want := range map[string]string{
-		"internet": "Network rules", "network": "Network rules", "pause": "Pausing", "volumes": "Volumes",
-		"snapshot": "not offered", "pauseNow": "not offered", "metrics": "not offered", "stdin": "read input", "pty": "Terminals", "watch": "not offered",
+		"internet": "Network rules", "network": "Network rules", "memory": "only the files", "volumes": "Leave the volume mounts out", "template": `no template "my-image"`,
+		"interpreter": "no template", "snapshot": "Snapshots", "fork": "Forks", "networkNow": "Network rules", "pauseMemory": "only the files", "reboot": "Starting a sandbox anew",
 	} {
 		got[what].is(t, what, "SandboxError", want)
 	}
+	got["volume"].is(t, "a volume", "VolumeError", "Volumes")
 	got["root"].is(t, "another user", "AuthenticationError", "root")
 	got["rootFile"].is(t, "another user's file", "AuthenticationError", "root")
+	if len(asked) != 1 {
+		t.Errorf("the person was asked for %d sessions, want 1", len(asked))
+	}
 }
 
 func TestControlBadInput(t *testing.T) {

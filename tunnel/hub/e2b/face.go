@@ -23,7 +23,7 @@ import (
 )
 
 // envdVersion tells the SDKs what they may ask for.
-const envdVersion = "0.4.0"
+const envdVersion = "0.6.13"
 
 // Backend is what the face needs of the hub. Errors are *wire.Error, except
 // where store.ErrNotFound is named.
@@ -60,14 +60,21 @@ type Face struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // one for each process
 
+	turns    turns         // of what pauses and resumes a sandbox, by its id
+	ends     chan struct{} // wakes pauseAtEnd
+	callers  callers       // with signatures
+	watchers watchers
+
 	mu    sync.Mutex
 	procs map[string]map[*proc]struct{} // by sandbox; guarded by mu
+	sizes map[string]size               // by machine; guarded by mu
 }
 
 // New makes a face that ends with ctx or Close.
 func New(ctx context.Context, o Options) *Face {
-	f := &Face{o: o, procs: map[string]map[*proc]struct{}{}}
+	f := &Face{o: o, ends: make(chan struct{}, 1), procs: map[string]map[*proc]struct{}{}, sizes: map[string]size{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.wg.Go(f.pauseAtEnd)
 	return f
 }
 

@@ -1,45 +1,65 @@
 package e2b
 
 import (
-	"errors"
+	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"localpc/tunnel/wire"
 )
 
-const (
-	// pause is how long a client may go without sending the next piece of an
-	// upload, or taking the next piece of a download.
-	pause = time.Minute
-	// maxDrain is how much of a refused upload is still read, so that a client
-	// that writes before it reads gets to see the answer.
-	maxDrain = 64 << 20
-	maxParts = 1000 // files in one upload
-)
-
-// download serves GET /files?path=.
+// download serves GET and HEAD of /files?path=.
 func (f *Face) download(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead {
-		w.Header().Set("Allow", "GET, POST")
-		writeError(w, http.StatusMethodNotAllowed, "A file is read with GET; whether it is there is asked with Stat.")
-		return
-	}
 	q := r.URL.Query()
 	if err := queryUser(q); err != nil {
 		writeError(w, http.StatusUnauthorized, err.Error())
 		return
 	}
+	packed, ok := wantsGzip(r)
+	if !ok {
+		writeError(w, http.StatusNotAcceptable, "The file can be had as it is, or packed with gzip; neither is accepted.")
+		return
+	}
+	if err := login(q.Get("path")); err != nil {
+		httpError(w, err)
+		return
+	}
 	c := callOf(r.Context())
 	req := &wire.FileRead{SessionID: c.sandbox.ID, Path: q.Get("path"), WaitMS: f.wait(c)}
-	ranged := parseRange(r.Header.Get("Range"), req)
+	asked := parseRange(r)
+	if packed {
+		asked = span{}
+	}
+	if r.Method == http.MethodHead || asked.last > 0 {
+		// Only its size is needed, or its size is needed first.
+		e, err := f.file(r.Context(), c, req.Path)
+		if err != nil {
+			httpError(w, err)
+			return
+		}
+		if asked, ok = asked.of(e.Size); !ok {
+			tooShort(w, e.Size)
+			return
+		}
+		if r.Method == http.MethodHead {
+			contentHeaders(w.Header(), req.Path, &wire.FileContents{Size: e.Size, Length: asked.length(e.Size), MTime: e.MTime}, asked, packed)
+			w.WriteHeader(asked.status())
+			return
+		}
+	}
+	req.Offset = asked.start
+	if asked.ranged && asked.end >= 0 {
+		n := asked.end - asked.start + 1
+		req.Length = &n
+	}
 	s, err := f.o.Backend.Do(r.Context(), c.sandbox, wire.TypeFileRead, req)
 	if err != nil {
 		httpError(w, err)
@@ -56,72 +76,206 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 		httpError(w, wire.Errorf(wire.CodeInternal, "The computer did not say how long the file is."))
 		return
 	}
-	h := w.Header()
-	if ranged && req.Offset >= head.Size {
-		h.Set("Content-Range", fmt.Sprintf("bytes */%d", head.Size))
-		writeError(w, http.StatusRequestedRangeNotSatisfiable, "The file is shorter than that.")
+	if asked, ok = asked.of(head.Size); !ok {
+		tooShort(w, head.Size)
 		return
 	}
-	// A file of the person's never becomes a page of this hub.
+	contentHeaders(w.Header(), req.Path, head, asked, packed)
+	w.WriteHeader(asked.status())
+	if err := send(w, s, head.Length, packed); err != nil {
+		f.o.Log.Info("Download ended early", "session", c.sandbox.ID, "err", err)
+		// The headers are out: only a broken connection tells the client.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// file describes what a name leads to, which must be a file.
+func (f *Face) file(ctx context.Context, c *call, name string) (*wire.Entry, error) {
+	s, err := f.o.Backend.Do(ctx, c.sandbox, wire.TypeFileStat, &wire.FileStat{SessionID: c.sandbox.ID, Path: name, Follow: true, WaitMS: f.wait(c)})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	msg, err := s.Recv()
+	if err != nil {
+		return nil, err
+	}
+	switch reply, ok := msg.Payload.(*wire.FileStatResponse); {
+	case !ok:
+		return nil, wire.Errorf(wire.CodeInternal, "The computer did not say what there is.")
+	case !reply.Exists:
+		return nil, wire.Errorf(wire.CodePathNotFound, "There is nothing at %s.", name)
+	case reply.Entry.Kind != "file":
+		return nil, wire.Errorf(wire.CodePathKind, "%s is not a file.", name)
+	default:
+		return reply.Entry, nil
+	}
+}
+
+// contentHeaders are those of a file, or a part of one. A file of the person's
+// never becomes a page of this hub.
+func contentHeaders(h http.Header, name string, head *wire.FileContents, asked span, packed bool) {
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", disposition(req.Path))
+	h.Set("Content-Disposition", disposition(name))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Vary", "Accept-Encoding")
+	if head.MTime > 0 {
+		h.Set("Last-Modified", time.UnixMilli(head.MTime).UTC().Format(http.TimeFormat))
+	}
+	if packed {
+		h.Set("Content-Encoding", "gzip")
+		return
+	}
 	h.Set("Content-Length", strconv.FormatInt(head.Length, 10))
 	h.Set("Accept-Ranges", "bytes")
-	if ranged {
-		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", req.Offset, req.Offset+head.Length-1, head.Size))
-		w.WriteHeader(http.StatusPartialContent)
+	if asked.ranged {
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", asked.start, asked.start+head.Length-1, head.Size))
 	}
+}
+
+func tooShort(w http.ResponseWriter, size int64) {
+	w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", size))
+	writeError(w, http.StatusRequestedRangeNotSatisfiable, "The file is shorter than that.")
+}
+
+var packers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return z
+}}
+
+// send passes on what the machine reads of a file, length bytes.
+func send(w http.ResponseWriter, s Stream, length int64, packed bool) (err error) {
 	rc := http.NewResponseController(w)
 	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
+	var out io.Writer = w
+	if packed {
+		z := packers.Get().(*gzip.Writer)
+		z.Reset(w)
+		out = z
+		defer func() {
+			if err == nil {
+				err = z.Close()
+			}
+			packers.Put(z)
+		}()
+	}
 	sent := int64(0)
 	for {
 		msg, err := s.Recv()
-		if err == nil {
-			_ = rc.SetWriteDeadline(time.Now().Add(pause))
-			chunk, ok := msg.Payload.(*wire.FileChunk)
-			if !ok && sent == head.Length {
-				return // ACK
-			}
-			if ok {
-				var n int
-				n, err = w.Write(chunk.Data)
-				sent += int64(n)
-			} else {
-				err = io.ErrUnexpectedEOF
-			}
-		}
 		if err != nil {
-			f.o.Log.Info("Download ended early", "session", c.sandbox.ID, "err", err)
-			// The headers are out: only a broken connection tells the client.
-			panic(http.ErrAbortHandler)
+			return err
+		}
+		_ = rc.SetWriteDeadline(time.Now().Add(stall))
+		chunk, ok := msg.Payload.(*wire.FileChunk)
+		if !ok { // ACK
+			if sent != length {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+		n, err := out.Write(chunk.Data)
+		sent += int64(n)
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// parseRange reads one range with a start; other kinds are left out, and the
-// whole file is sent.
-func parseRange(s string, req *wire.FileRead) bool {
-	spec, ok := strings.CutPrefix(s, "bytes=")
+// span is the part of a file that a client asks for; its zero value is all of it.
+type span struct {
+	ranged bool
+	start  int64
+	end    int64 // the last byte; -1: to the end
+	last   int64 // so many bytes at the end instead; of makes a start of it
+	none   bool  // not one byte
+}
+
+// parseRange reads one range. What is not one, and several, are left out, and
+// the whole file is sent; so it is where the client would have to be told
+// whether the file is still the one that it has a part of.
+func parseRange(r *http.Request) span {
+	spec, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
 	from, to, ok2 := strings.Cut(spec, "-")
-	if !ok || !ok2 {
-		return false
+	if !ok || !ok2 || r.Header.Get("If-Range") != "" {
+		return span{}
+	}
+	if from == "" {
+		n, err := strconv.ParseInt(to, 10, 63)
+		if err != nil || n < 0 {
+			return span{}
+		}
+		return span{ranged: true, end: -1, last: n, none: n == 0}
 	}
 	start, err := strconv.ParseInt(from, 10, 63)
 	if err != nil || start < 0 {
-		return false
+		return span{}
 	}
-	if to != "" {
-		end, err := strconv.ParseInt(to, 10, 63)
-		if err != nil || end < start {
-			return false
-		}
-		n := end - start + 1
-		req.Length = &n
+	if to == "" {
+		return span{ranged: true, start: start, end: -1}
 	}
-	req.Offset = start
-	return true
+	end, err := strconv.ParseInt(to, 10, 63)
+	if err != nil || end < start {
+		return span{}
+	}
+	return span{ranged: true, start: start, end: end}
+}
+
+// of is the part in a file of that size; false: there is nothing of it. Of an
+// empty file all is sent.
+func (p span) of(size int64) (span, bool) {
+	if p.last > 0 {
+		p.start, p.last = max(size-p.last, 0), 0
+	}
+	switch {
+	case !p.ranged:
+		return p, true
+	case size == 0 && p.start == 0 && !p.none:
+		return span{}, true
+	}
+	return p, p.start < size && !p.none
+}
+
+func (p span) length(size int64) int64 {
+	if !p.ranged {
+		return size
+	}
+	end := size - 1
+	if p.end >= 0 {
+		end = min(end, p.end)
+	}
+	return max(end-p.start+1, 0)
+}
+
+func (p span) status() int {
+	if p.ranged {
+		return http.StatusPartialContent
+	}
+	return http.StatusOK
+}
+
+// wantsGzip tells whether a file is to be packed; ok is false when nothing that
+// can be had is accepted. What a client's library accepts by itself, a list of
+// several ways, is no wish: a file goes fastest as it is. Parts are of the file
+// as it is.
+func wantsGzip(r *http.Request) (packed, ok bool) {
+	accepts := map[string]bool{}
+	others := false
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, params, _ := strings.Cut(strings.ToLower(one), ";")
+		name = strings.TrimSpace(name)
+		weight, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(params), "q="), 64)
+		accepts[name] = err != nil || weight > 0
+		others = others || accepts[name] && name != "" && name != "gzip" && name != "identity" && name != "*"
+	}
+	any, named := accepts["*"]
+	gzips, saysGzip := accepts["gzip"]
+	gzips = gzips || any && !saysGzip
+	plain, saysPlain := accepts["identity"]
+	if plain = plain || !saysPlain && (any || !named); !plain {
+		return gzips, gzips
+	}
+	return saysGzip && gzips && !others && r.Header.Get("Range") == "", true
 }
 
 func disposition(name string) string {
@@ -130,163 +284,3 @@ func disposition(name string) string {
 	}
 	return "attachment"
 }
-
-type written struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
-	Type string `json:"type"`
-}
-
-// upload serves POST /files: one body with ?path=, or a form whose parts named
-// "file" carry their paths as file names.
-func (f *Face) upload(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	if err := queryUser(q); err != nil {
-		writeError(w, http.StatusUnauthorized, err.Error())
-		return
-	}
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		writeError(w, http.StatusUnsupportedMediaType, "Compressed uploads are not offered by this hub yet.")
-		return
-	}
-	body := &pausable{r: r.Body, rc: http.NewResponseController(w)}
-	r.Body = body
-	files, err := f.uploads(r, q)
-	if err != nil {
-		_, _ = io.CopyN(io.Discard, body, maxDrain)
-		body.done()
-		httpError(w, err)
-		return
-	}
-	body.done()
-	writeJSON(w, http.StatusOK, files)
-}
-
-func (f *Face) uploads(r *http.Request, q url.Values) ([]written, error) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err == nil && kind == "multipart/form-data" {
-		return f.form(r, q)
-	}
-	if !q.Has("path") {
-		return nil, wire.Errorf(wire.CodeInvalid, "The path to write to is missing.")
-	}
-	one, err := f.write(r, q.Get("path"), r.Body)
-	if err != nil {
-		return nil, err
-	}
-	return []written{one}, nil
-}
-
-func (f *Face) form(r *http.Request, q url.Values) ([]written, error) {
-	parts, err := r.MultipartReader()
-	if err != nil {
-		return nil, wire.Errorf(wire.CodeInvalid, "The form cannot be read.")
-	}
-	files := []written{}
-	for range maxParts {
-		part, err := parts.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			if len(files) == 0 {
-				return nil, wire.Errorf(wire.CodeInvalid, "The form has no file in it.")
-			}
-			return files, nil
-		}
-		if err != nil {
-			return nil, wire.Wrap(err, wire.CodeInvalid, "The form cannot be read.")
-		}
-		// Part.FileName keeps the last element only; here the name is a path.
-		_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
-		if err != nil || params["name"] != "file" {
-			continue
-		}
-		name := params["filename"]
-		if q.Has("path") {
-			if len(files) > 0 {
-				return nil, wire.Errorf(wire.CodeInvalid, "One path was given for more than one file.")
-			}
-			name = q.Get("path")
-		}
-		if name == "" {
-			return nil, wire.Errorf(wire.CodeInvalid, "A file in the form has no path.")
-		}
-		one, err := f.write(r, name, part)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, one)
-	}
-	return nil, wire.Errorf(wire.CodeInvalid, "The form has more than %d parts.", maxParts)
-}
-
-// write sends one file to the machine as it comes in, and waits for the
-// answer. The person is asked, if at all, when all of it is there.
-func (f *Face) write(r *http.Request, name string, body io.Reader) (written, error) {
-	c := callOf(r.Context())
-	s, err := f.o.Backend.Do(r.Context(), c.sandbox, wire.TypeFileWrite, &wire.FileWrite{SessionID: c.sandbox.ID, Path: name, WaitMS: f.wait(c)})
-	if err != nil {
-		return written{}, err
-	}
-	defer s.Close()
-	if err := sendAll(s, body); err != nil && !errors.Is(err, io.EOF) {
-		return written{}, err
-	}
-	msg, err := s.Recv()
-	if err != nil {
-		return written{}, err
-	}
-	stat, ok := msg.Payload.(*wire.FileStatResponse)
-	if !ok || stat.Entry == nil {
-		return written{}, wire.Errorf(wire.CodeInternal, "The computer did not say what it wrote.")
-	}
-	return written{Name: stat.Entry.Name, Path: stat.Entry.Path, Type: "file"}, nil
-}
-
-// sendAll sends body in chunks. io.EOF means that the machine has answered
-// before the end.
-func sendAll(s Stream, body io.Reader) error {
-	buf := make([]byte, wire.MaxChunk)
-	for {
-		n, err := fill(body, buf)
-		last := err == io.EOF
-		if err != nil && !last {
-			return wire.Wrap(err, wire.CodeInvalid, "The upload broke off.")
-		}
-		if err := s.Send(&wire.FileChunk{Data: buf[:n], Last: last}); err != nil || last {
-			return err
-		}
-	}
-}
-
-// fill reads until buf is full. Unlike io.ReadFull it tells the end of the
-// body (io.EOF) from a body that broke off, which must not become a file.
-func fill(r io.Reader, buf []byte) (int, error) {
-	n := 0
-	for n < len(buf) {
-		m, err := r.Read(buf[n:])
-		n += m
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
-
-// pausable ends a body whose client has stopped sending. The time is taken off
-// again, because it would end the reply too.
-type pausable struct {
-	r  io.ReadCloser
-	rc *http.ResponseController
-}
-
-func (p *pausable) Read(b []byte) (int, error) {
-	_ = p.rc.SetReadDeadline(time.Now().Add(pause))
-	n, err := p.r.Read(b)
-	if err != nil {
-		p.done()
-	}
-	return n, err
-}
-
-func (p *pausable) Close() error { return p.r.Close() }
-
-func (p *pausable) done() { _ = p.rc.SetReadDeadline(time.Time{}) }

@@ -4,6 +4,7 @@ package e2b_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -154,10 +155,10 @@ out({ down: await s.downloadUrl('page.html', { useSignatureExpiration: 60 }), ol
 }
 
 // raw gives the headers of a sandbox that a client without the SDK uses.
-func raw(t *testing.T, s *sdk) http.Header {
+func raw(t *testing.T, s *sdk, options ...string) http.Header {
 	t.Helper()
 	var got struct{ ID, Token string }
-	s.js(t, `const s = await Sandbox.create(); out({ id: s.sandboxId, token: s.envdAccessToken })`, &got)
+	s.js(t, `const s = await Sandbox.create(`+strings.Join(options, "")+`); out({ id: s.sandboxId, token: s.envdAccessToken })`, &got)
 	return http.Header{"E2b-Sandbox-Id": {got.ID}, "X-Access-Token": {got.Token}}
 }
 
@@ -179,8 +180,12 @@ func TestRanges(t *testing.T) {
 		{"bytes=7-", 206, "789", "bytes 7-9/10"},
 		{"bytes=8-100", 206, "89", "bytes 8-9/10"},
 		{"bytes=10-", 416, "", "bytes */10"},
+		{"bytes=-3", 206, "789", "bytes 7-9/10"},
+		{"bytes=-30", 206, "0123456789", "bytes 0-9/10"},
+		{"bytes=-0", 416, "", "bytes */10"},
 		{"bytes=5-2", 200, "0123456789", ""},
-		{"bytes=-3", 200, "0123456789", ""},
+		{"bytes=0-1,4-5", 200, "0123456789", ""},
+		{"bytes=-", 200, "0123456789", ""},
 		{"lines=1-2", 200, "0123456789", ""},
 	} {
 		h.Set("Range", c.ask)
@@ -188,6 +193,158 @@ func TestRanges(t *testing.T) {
 		if r.status != c.status || c.body != "" && r.body != c.body || r.header.Get("Content-Range") != c.answer {
 			t.Errorf("%q: %d %q, range %q", c.ask, r.status, r.body, r.header.Get("Content-Range"))
 		}
+		length := r.header.Get("Content-Length")
+		if r = request(t, "HEAD", s.URL+"/sbx/files?path=f", h); r.status != c.status || r.body != "" || r.header.Get("Content-Range") != c.answer || c.status < 300 && r.header.Get("Content-Length") != length {
+			t.Errorf("HEAD %q: %d %q, range %q, length %s, not %s", c.ask, r.status, r.body, r.header.Get("Content-Range"), r.header.Get("Content-Length"), length)
+		}
+	}
+	h.Set("Range", "bytes=0-")
+	h.Set("If-Range", `"another"`)
+	if r := get(t, s.URL+"/sbx/files?path=f", h); r.status != 200 || r.header.Get("Last-Modified") == "" {
+		t.Errorf("a part of what may be another file: %d %v", r.status, r.header)
+	}
+	h.Del("If-Range")
+	if err := os.WriteFile(filepath.Join(s.Dir, "empty"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, ask := range []string{"bytes=0-", "bytes=-5", ""} {
+		h.Set("Range", ask)
+		if r := get(t, s.URL+"/sbx/files?path=empty", h); r.status != 200 || r.body != "" || r.header.Get("Content-Length") != "0" {
+			t.Errorf("%q of an empty file: %d %q", ask, r.status, r.header)
+		}
+	}
+	h.Del("Range")
+	for path, status := range map[string]int{"none": 404, ".": 400} {
+		if r := request(t, "HEAD", s.URL+"/sbx/files?path="+path, h); r.status != status {
+			t.Errorf("HEAD of %s: %d, want %d", path, r.status, status)
+		}
+	}
+}
+
+// A file is packed where that is what is wished for, and not where it is only
+// what a client's library can do.
+func TestPackedDownload(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	text := strings.Repeat("packed ", 100_000)
+	if err := os.WriteFile(filepath.Join(s.Dir, "f"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		accept, ranged string
+		status         int
+		packed         bool
+	}{
+		{"gzip", "", 200, true},
+		{"GZIP;q=0.5", "", 200, true},
+		{"gzip, identity", "", 200, true},
+		{"gzip, deflate", "", 200, false},
+		{"deflate, gzip, br, zstd", "", 200, false},
+		{"", "", 200, false},
+		{"identity", "", 200, false},
+		{"*", "", 200, false},
+		{"gzip;q=0", "", 200, false},
+		{"br", "", 200, false},
+		{"gzip", "bytes=0-6", 206, false},
+		{"gzip, deflate, identity;q=0", "", 200, true},
+		{"*, identity;q=0", "", 200, true},
+		{"identity;q=0", "", 406, false},
+		{"br, identity;q=0", "", 406, false},
+		{"br, *;q=0", "", 406, false},
+		{"gzip;q=0, identity;q=0", "", 406, false},
+	} {
+		h["Accept-Encoding"] = []string{c.accept}
+		h["Range"] = nil
+		if c.ranged != "" {
+			h.Set("Range", c.ranged)
+		}
+		r := get(t, s.URL+"/sbx/files?path=f", h)
+		if r.status != c.status || (r.header.Get("Content-Encoding") == "gzip") != c.packed {
+			t.Errorf("%q: %d, encoding %q", c.accept, r.status, r.header.Get("Content-Encoding"))
+			continue
+		}
+		body := r.body
+		if c.packed {
+			if len(body) > len(text)/10 || r.header.Get("Content-Length") != "" {
+				t.Errorf("%q: %d bytes, length %q", c.accept, len(body), r.header.Get("Content-Length"))
+			}
+			z, err := gzip.NewReader(strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = string(data)
+		}
+		if c.status == 200 && body != text || c.status == 206 && body != text[:7] {
+			t.Errorf("%q: %d bytes of another text", c.accept, len(body))
+		}
+	}
+}
+
+// What an upload says of itself is kept with the file, and told again; packed
+// ones are unpacked; forms take their files one after the other.
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	pack := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write([]byte(text))
+		z.Close()
+		return b.String()
+	}
+	const form = "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n\r\none\r\n" +
+		"--X\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nnot a file\r\n" +
+		"--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n\r\ntwo\r\n--X--\r\n"
+	post := func(query, kind, encoding, body string) (int, string) {
+		req, err := http.NewRequest("POST", s.URL+"/sbx/files"+query, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = h.Clone()
+		req.Header.Set("Content-Type", kind)
+		if encoding != "" {
+			req.Header.Set("Content-Encoding", encoding)
+		}
+		req.Header.Set("X-Metadata-Author", "Ann")
+		req.Header.Set("x-metadata-two.words", "a b")
+		req.Header.Set("X-Metadata-", "nothing")
+		return do(t, req)
+	}
+	const octets, multi = "application/octet-stream", "multipart/form-data; boundary=X"
+	for _, c := range []struct{ query, kind, encoding, body, file, want string }{
+		{"?path=a/plain", octets, "", "text", "a/plain", "text"},
+		{"?path=packed", octets, "gzip", pack("unpacked"), "packed", "unpacked"},
+		{"?path=as-it-is", octets, "identity", "same", "as-it-is", "same"},
+		{"", multi, "", fmt.Sprintf(form, "b/one", "b/two"), "b/two", "two"},
+		{"", multi, "gzip", pack(fmt.Sprintf(form, "c/one", "c/two%22%0A")), "c/two%22%0A", "two"},
+		{"?path=", multi, "", fmt.Sprintf(form, "d/one", "d/t w+o#&.txt"), "d/t w+o#&.txt", "two"},
+		{"?path=%2Fhome%2Fuser%2Fe+%26+f", octets, "", "x", "e & f", "x"},
+	} {
+		status, body := post(c.query, c.kind, c.encoding, c.body)
+		data, err := os.ReadFile(filepath.Join(s.Dir, c.file))
+		if status != 200 || err != nil || string(data) != c.want || !strings.Contains(body, `"metadata":{"author":"Ann","two.words":"a b"}`) {
+			t.Errorf("%s %s: %d %s, %q, %v", c.query, c.encoding, status, body, data, err)
+		}
+	}
+	for what, c := range map[string]struct{ query, kind, encoding, body string }{
+		"the same file twice":    {"", multi, "", fmt.Sprintf(form, "same", "same")},
+		"not packed":             {"?path=bad", octets, "gzip", "text"},
+		"packed, and cut off":    {"?path=bad", octets, "gzip", pack(strings.Repeat("long ", 1000))[:40]},
+		"packed in another way":  {"?path=bad", octets, "br", "text"},
+		"packed in an older way": {"?path=bad", octets, "deflate", "text"},
+	} {
+		if status, body := post(c.query, c.kind, c.encoding, c.body); status != 400 {
+			t.Errorf("%s: %d %s", what, status, body)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, "bad")); err == nil {
+		t.Error("a bad upload became a file")
 	}
 }
 
@@ -215,7 +372,7 @@ func TestUploadBadInput(t *testing.T) {
 		{"a form that breaks off", "?path=half", "multipart/form-data; boundary=X", "", "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"half\"\r\n\r\nda", 400},
 		{"a path too long", "?path=" + strings.Repeat("p", 5000), "application/octet-stream", "", "x", 400},
 		{"a path with NUL", "?path=a%00b", "application/octet-stream", "", "x", 400},
-		{"packed", "?path=a", "application/octet-stream", "gzip", "x", 415},
+		{"not packed as it says", "?path=a", "application/octet-stream", "gzip", "x", 400},
 		{"another user", "?path=a&username=root", "application/octet-stream", "", "x", 401},
 	} {
 		req, err := http.NewRequest("POST", s.URL+"/sbx/files"+c.query, strings.NewReader(c.body))
@@ -327,7 +484,12 @@ type response struct {
 
 func get(t *testing.T, u string, h http.Header) response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", u, nil)
+	return request(t, "GET", u, h)
+}
+
+func request(t *testing.T, method, u string, h http.Header) response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, u, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,4 +523,4 @@ func do(t *testing.T, req *http.Request) (int, string) {
 }
 
 // client keeps no connections, so that none outlives its test.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}

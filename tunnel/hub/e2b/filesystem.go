@@ -51,6 +51,9 @@ func (d directories) entry(ctx context.Context, t wire.Type, p wire.Payload, pat
 }
 
 func (d directories) Stat(ctx context.Context, r *filesystem.StatRequest) (*filesystem.StatResponse, error) {
+	if err := login(r.GetPath()); err != nil {
+		return nil, rpcError(err)
+	}
 	c := callOf(ctx)
 	e, err := d.entry(ctx, wire.TypeFileStat, &wire.FileStat{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}, r.GetPath())
 	if err != nil {
@@ -89,6 +92,9 @@ func (d directories) ListDir(ctx context.Context, r *filesystem.ListDirRequest) 
 	if err := rpcUser(ctx); err != nil {
 		return nil, err
 	}
+	if err := login(r.GetPath()); err != nil {
+		return nil, rpcError(err)
+	}
 	c := callOf(ctx)
 	s, err := d.f.o.Backend.Do(ctx, c.sandbox, wire.TypeFileList,
 		&wire.FileList{SessionID: c.sandbox.ID, Path: r.GetPath(), Depth: int(max(r.GetDepth(), 1)), WaitMS: d.f.wait(c)})
@@ -119,7 +125,7 @@ func entryInfo(e *wire.Entry) *filesystem.EntryInfo {
 	info := &filesystem.EntryInfo{
 		Name: e.Name, Path: e.Path, Size: e.Size, Mode: e.Mode & 0o777,
 		Owner: e.Owner, Group: e.Group,
-		ModifiedTime: timestamppb.New(time.UnixMilli(e.MTime)),
+		ModifiedTime: timestamppb.New(time.UnixMilli(e.MTime)), Metadata: e.Metadata,
 	}
 	mode := fs.FileMode(e.Mode & 0o777)
 	switch e.Kind {

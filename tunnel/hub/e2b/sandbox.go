@@ -2,9 +2,6 @@ package e2b
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +15,7 @@ import (
 	"localpc/tunnel/hub/e2b/filesystem"
 	"localpc/tunnel/hub/e2b/process"
 	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
 )
 
 // maxRPCBody bounds one call of a process or file service.
@@ -50,11 +48,10 @@ func (f *Face) Sandbox() http.Handler {
 	notOffered := func(w http.ResponseWriter, r *http.Request) {
 		_ = errs.Write(w, r, connect.NewError(connect.CodeUnimplemented, sentence("This is not offered by this hub yet.")))
 	}
-	for _, procedure := range []string{"process.Process/Update", "process.Process/SendInput", "process.Process/CloseStdin",
-		"filesystem.Filesystem/WatchDir", "filesystem.Filesystem/CreateWatcher", "filesystem.Filesystem/GetWatcherEvents", "filesystem.Filesystem/RemoveWatcher"} {
+	for _, procedure := range []string{"process.Process/Update", "process.Process/SendInput", "process.Process/CloseStdin"} {
 		mux.HandleFunc("/"+procedure, notOffered)
 	}
-	mux.HandleFunc("GET /files", f.download)
+	mux.HandleFunc("GET /files", f.download) // and HEAD
 	mux.HandleFunc("POST /files", f.upload)
 	mux.HandleFunc("GET /health", f.health)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -85,9 +82,8 @@ func (f *Face) Sandbox() http.Handler {
 		if !f.admit(w, r, c, id) {
 			return
 		}
-		// GET /health answers for an ended sandbox too.
-		if c.sandbox.Ended && r.URL.Path != "/health" {
-			f.notRunning(w, r)
+		// GET /health answers for one that does not run, too.
+		if r.URL.Path != "/health" && !f.awake(w, r, c) {
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -98,6 +94,40 @@ func (f *Face) Sandbox() http.Handler {
 // which takes every GET for one of its own.
 func isRPC(r *http.Request) bool {
 	return r.Method != http.MethodGet && connect.NewErrorWriter().IsSupported(r)
+}
+
+// awake tells whether the sandbox runs. One that is paused, and asked for that
+// at its start, goes on now.
+func (f *Face) awake(w http.ResponseWriter, r *http.Request, c *call) bool {
+	switch {
+	case c.sandbox.Ended:
+		f.notRunning(w, r)
+	case !c.sandbox.Paused:
+		return true
+	case !c.sandbox.AutoResume:
+		failed(w, r, errPaused)
+	default:
+		b, _, err := f.wake(r.Context(), c.sandbox.ID, 0)
+		if err == nil {
+			c.sandbox = b
+			return true
+		}
+		if errors.Is(err, store.ErrNotFound) || wire.CodeOf(err) == wire.CodeSessionNotOpen {
+			f.notRunning(w, r)
+		} else {
+			failed(w, r, err)
+		}
+	}
+	return false
+}
+
+// failed answers with err, in the form that the call reads.
+func failed(w http.ResponseWriter, r *http.Request, err error) {
+	if isRPC(r) {
+		_ = connect.NewErrorWriter().Write(w, r, rpcError(err))
+		return
+	}
+	httpError(w, err)
 }
 
 // notRunning says that the sandbox has ended in the way that the SDKs know.
@@ -122,6 +152,11 @@ func (f *Face) admit(w http.ResponseWriter, r *http.Request, c *call, id string)
 		}
 		c.sandbox, err = f.o.Store.Sandbox(r.Context(), id)
 	case r.URL.Path == "/files" && r.URL.Query().Has("signature"):
+		if !f.callers.allow(r) {
+			w.Header().Set("Retry-After", "1")
+			writeError(w, http.StatusTooManyRequests, "Too many signed addresses were asked for at once; try again in a moment.")
+			return false
+		}
 		c.sandbox, err = f.signed(r, id)
 	default:
 		err = store.ErrNotFound
@@ -143,41 +178,6 @@ func (f *Face) admit(w http.ResponseWriter, r *http.Request, c *call, id string)
 	return false
 }
 
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
-}
-
-// signed finds the running sandbox whose token made the signature. The SDKs
-// lose the sandbox's id when they make such an address, so each is tried.
-func (f *Face) signed(r *http.Request, id string) (store.Sandbox, error) {
-	q := r.URL.Query()
-	text := q.Get("path") + ":" + map[string]string{http.MethodGet: "read", http.MethodPost: "write"}[r.Method] + ":" + q.Get("username") + ":"
-	end := ""
-	if q.Has("signature_expiration") {
-		end = q.Get("signature_expiration")
-		at, err := strconv.ParseInt(end, 10, 64)
-		if err != nil || time.Now().Unix() >= at {
-			return store.Sandbox{}, store.ErrNotFound
-		}
-		end = ":" + end
-	}
-	running, err := f.o.Store.Running(r.Context())
-	if err != nil {
-		return store.Sandbox{}, err
-	}
-	for _, b := range running {
-		if id != "" && b.ID != id {
-			continue
-		}
-		sum := sha256.Sum256([]byte(text + f.accessToken(b.ID) + end))
-		if same(q.Get("signature"), "v1_"+base64.RawStdEncoding.EncodeToString(sum[:])) {
-			return b, nil
-		}
-	}
-	return store.Sandbox{}, store.ErrNotFound
-}
-
 // health tells whether the sandbox can be used; 502 is what the SDKs take for
 // "not running".
 func (f *Face) health(w http.ResponseWriter, r *http.Request) {
@@ -185,6 +185,8 @@ func (f *Face) health(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case b.Ended:
 		writeError(w, http.StatusBadGateway, "The sandbox is not running any more.")
+	case b.Paused:
+		writeError(w, http.StatusBadGateway, "The sandbox is paused.")
 	case !f.o.Backend.Online(b):
 		writeError(w, http.StatusBadGateway, "The computer is not connected to the hub.")
 	default:

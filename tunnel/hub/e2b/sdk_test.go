@@ -24,9 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const npmDir = "testdata/npm"
 
-// install brings the SDK as its lock file has it.
+// install brings the SDKs as their lock file has them.
 var install = sync.OnceValue(func() error {
-	if _, err := os.Stat(filepath.Join(npmDir, "node_modules", "e2b", "package.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(npmDir, "node_modules", versions[1], "package.json")); err == nil {
 		return nil
 	}
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
@@ -39,6 +39,7 @@ var install = sync.OnceValue(func() error {
 type sdk struct {
 	*tunneltest.Pair
 	*tunneltest.Folder
+	version string // one of versions; "" is the newest
 }
 
 // newSDK makes one; ask stands for the person, nil allows everything.
@@ -48,12 +49,32 @@ func newSDK(t *testing.T, ask func(context.Context, wire.Message) error, options
 		t.Fatalf("npm ci: %v", err)
 	}
 	folder := &tunneltest.Folder{Dir: t.TempDir(), Ask: ask}
-	return &sdk{tunneltest.New(t, folder.Handle, options...), folder}
+	return &sdk{Pair: tunneltest.New(t, folder.Handle, options...), Folder: folder}
+}
+
+// versions are the names under which the SDK is installed: the newest, and the
+// oldest that is supported.
+var versions = []string{"e2b", "e2b-2.15"}
+
+// everyVersion runs a test with each version of the SDK; s is a machine of its
+// own for each.
+func everyVersion(t *testing.T, test func(t *testing.T, s *sdk)) {
+	for _, v := range versions {
+		t.Run(v, func(t *testing.T) {
+			t.Parallel()
+			s := newSDK(t, nil)
+			s.version = v
+			test(t, s)
+		})
+	}
 }
 
 // js runs a program that uses the SDK and reads what it gives to out() into v.
 func (s *sdk) js(t *testing.T, program string, v any, env ...string) {
 	t.Helper()
+	if s.version == "" {
+		s.version = versions[0]
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-")
@@ -61,7 +82,7 @@ func (s *sdk) js(t *testing.T, program string, v any, env ...string) {
 	cmd.Env = append(os.Environ(), "E2B_API_KEY="+s.Key, "E2B_API_URL="+s.URL+"/api", "E2B_SANDBOX_URL="+s.URL+"/sbx")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin = strings.NewReader(`
-import * as e2b from 'e2b'
+import * as e2b from '` + s.version + `'
 const { Sandbox } = e2b
 const out = v => process.stdout.write(JSON.stringify(v))
 const sleep = ms => new Promise(r => setTimeout(r, ms))

@@ -45,6 +45,17 @@ const (
 	FilesystemListDirProcedure = "/filesystem.Filesystem/ListDir"
 	// FilesystemRemoveProcedure is the fully-qualified name of the Filesystem's Remove RPC.
 	FilesystemRemoveProcedure = "/filesystem.Filesystem/Remove"
+	// FilesystemWatchDirProcedure is the fully-qualified name of the Filesystem's WatchDir RPC.
+	FilesystemWatchDirProcedure = "/filesystem.Filesystem/WatchDir"
+	// FilesystemCreateWatcherProcedure is the fully-qualified name of the Filesystem's CreateWatcher
+	// RPC.
+	FilesystemCreateWatcherProcedure = "/filesystem.Filesystem/CreateWatcher"
+	// FilesystemGetWatcherEventsProcedure is the fully-qualified name of the Filesystem's
+	// GetWatcherEvents RPC.
+	FilesystemGetWatcherEventsProcedure = "/filesystem.Filesystem/GetWatcherEvents"
+	// FilesystemRemoveWatcherProcedure is the fully-qualified name of the Filesystem's RemoveWatcher
+	// RPC.
+	FilesystemRemoveWatcherProcedure = "/filesystem.Filesystem/RemoveWatcher"
 )
 
 // FilesystemClient is a client for the filesystem.Filesystem service.
@@ -54,6 +65,11 @@ type FilesystemClient interface {
 	Move(context.Context, *MoveRequest) (*MoveResponse, error)
 	ListDir(context.Context, *ListDirRequest) (*ListDirResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
+	WatchDir(context.Context, *WatchDirRequest) (*connect.ServerStreamForClient[WatchDirResponse], error)
+	// The same for clients that ask again and again.
+	CreateWatcher(context.Context, *CreateWatcherRequest) (*CreateWatcherResponse, error)
+	GetWatcherEvents(context.Context, *GetWatcherEventsRequest) (*GetWatcherEventsResponse, error)
+	RemoveWatcher(context.Context, *RemoveWatcherRequest) (*RemoveWatcherResponse, error)
 }
 
 // NewFilesystemClient constructs a client for the filesystem.Filesystem service. By default, it
@@ -97,16 +113,44 @@ func NewFilesystemClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithSchema(filesystemMethods.ByName("Remove")),
 			connect.WithClientOptions(opts...),
 		),
+		watchDir: connect.NewClient[WatchDirRequest, WatchDirResponse](
+			httpClient,
+			baseURL+FilesystemWatchDirProcedure,
+			connect.WithSchema(filesystemMethods.ByName("WatchDir")),
+			connect.WithClientOptions(opts...),
+		),
+		createWatcher: connect.NewClient[CreateWatcherRequest, CreateWatcherResponse](
+			httpClient,
+			baseURL+FilesystemCreateWatcherProcedure,
+			connect.WithSchema(filesystemMethods.ByName("CreateWatcher")),
+			connect.WithClientOptions(opts...),
+		),
+		getWatcherEvents: connect.NewClient[GetWatcherEventsRequest, GetWatcherEventsResponse](
+			httpClient,
+			baseURL+FilesystemGetWatcherEventsProcedure,
+			connect.WithSchema(filesystemMethods.ByName("GetWatcherEvents")),
+			connect.WithClientOptions(opts...),
+		),
+		removeWatcher: connect.NewClient[RemoveWatcherRequest, RemoveWatcherResponse](
+			httpClient,
+			baseURL+FilesystemRemoveWatcherProcedure,
+			connect.WithSchema(filesystemMethods.ByName("RemoveWatcher")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // filesystemClient implements FilesystemClient.
 type filesystemClient struct {
-	stat    *connect.Client[StatRequest, StatResponse]
-	makeDir *connect.Client[MakeDirRequest, MakeDirResponse]
-	move    *connect.Client[MoveRequest, MoveResponse]
-	listDir *connect.Client[ListDirRequest, ListDirResponse]
-	remove  *connect.Client[RemoveRequest, RemoveResponse]
+	stat             *connect.Client[StatRequest, StatResponse]
+	makeDir          *connect.Client[MakeDirRequest, MakeDirResponse]
+	move             *connect.Client[MoveRequest, MoveResponse]
+	listDir          *connect.Client[ListDirRequest, ListDirResponse]
+	remove           *connect.Client[RemoveRequest, RemoveResponse]
+	watchDir         *connect.Client[WatchDirRequest, WatchDirResponse]
+	createWatcher    *connect.Client[CreateWatcherRequest, CreateWatcherResponse]
+	getWatcherEvents *connect.Client[GetWatcherEventsRequest, GetWatcherEventsResponse]
+	removeWatcher    *connect.Client[RemoveWatcherRequest, RemoveWatcherResponse]
 }
 
 // Stat calls filesystem.Filesystem.Stat.
@@ -154,6 +198,38 @@ func (c *filesystemClient) Remove(ctx context.Context, req *RemoveRequest) (*Rem
 	return nil, err
 }
 
+// WatchDir calls filesystem.Filesystem.WatchDir.
+func (c *filesystemClient) WatchDir(ctx context.Context, req *WatchDirRequest) (*connect.ServerStreamForClient[WatchDirResponse], error) {
+	return c.watchDir.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// CreateWatcher calls filesystem.Filesystem.CreateWatcher.
+func (c *filesystemClient) CreateWatcher(ctx context.Context, req *CreateWatcherRequest) (*CreateWatcherResponse, error) {
+	response, err := c.createWatcher.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetWatcherEvents calls filesystem.Filesystem.GetWatcherEvents.
+func (c *filesystemClient) GetWatcherEvents(ctx context.Context, req *GetWatcherEventsRequest) (*GetWatcherEventsResponse, error) {
+	response, err := c.getWatcherEvents.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveWatcher calls filesystem.Filesystem.RemoveWatcher.
+func (c *filesystemClient) RemoveWatcher(ctx context.Context, req *RemoveWatcherRequest) (*RemoveWatcherResponse, error) {
+	response, err := c.removeWatcher.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // FilesystemHandler is an implementation of the filesystem.Filesystem service.
 type FilesystemHandler interface {
 	Stat(context.Context, *StatRequest) (*StatResponse, error)
@@ -161,6 +237,11 @@ type FilesystemHandler interface {
 	Move(context.Context, *MoveRequest) (*MoveResponse, error)
 	ListDir(context.Context, *ListDirRequest) (*ListDirResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
+	WatchDir(context.Context, *WatchDirRequest, *connect.ServerStream[WatchDirResponse]) error
+	// The same for clients that ask again and again.
+	CreateWatcher(context.Context, *CreateWatcherRequest) (*CreateWatcherResponse, error)
+	GetWatcherEvents(context.Context, *GetWatcherEventsRequest) (*GetWatcherEventsResponse, error)
+	RemoveWatcher(context.Context, *RemoveWatcherRequest) (*RemoveWatcherResponse, error)
 }
 
 // NewFilesystemHandler builds an HTTP handler from the service implementation. It returns the path
@@ -200,6 +281,30 @@ func NewFilesystemHandler(svc FilesystemHandler, opts ...connect.HandlerOption) 
 		connect.WithSchema(filesystemMethods.ByName("Remove")),
 		connect.WithHandlerOptions(opts...),
 	)
+	filesystemWatchDirHandler := connect.NewServerStreamHandlerSimple(
+		FilesystemWatchDirProcedure,
+		svc.WatchDir,
+		connect.WithSchema(filesystemMethods.ByName("WatchDir")),
+		connect.WithHandlerOptions(opts...),
+	)
+	filesystemCreateWatcherHandler := connect.NewUnaryHandlerSimple(
+		FilesystemCreateWatcherProcedure,
+		svc.CreateWatcher,
+		connect.WithSchema(filesystemMethods.ByName("CreateWatcher")),
+		connect.WithHandlerOptions(opts...),
+	)
+	filesystemGetWatcherEventsHandler := connect.NewUnaryHandlerSimple(
+		FilesystemGetWatcherEventsProcedure,
+		svc.GetWatcherEvents,
+		connect.WithSchema(filesystemMethods.ByName("GetWatcherEvents")),
+		connect.WithHandlerOptions(opts...),
+	)
+	filesystemRemoveWatcherHandler := connect.NewUnaryHandlerSimple(
+		FilesystemRemoveWatcherProcedure,
+		svc.RemoveWatcher,
+		connect.WithSchema(filesystemMethods.ByName("RemoveWatcher")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/filesystem.Filesystem/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case FilesystemStatProcedure:
@@ -212,6 +317,14 @@ func NewFilesystemHandler(svc FilesystemHandler, opts ...connect.HandlerOption) 
 			filesystemListDirHandler.ServeHTTP(w, r)
 		case FilesystemRemoveProcedure:
 			filesystemRemoveHandler.ServeHTTP(w, r)
+		case FilesystemWatchDirProcedure:
+			filesystemWatchDirHandler.ServeHTTP(w, r)
+		case FilesystemCreateWatcherProcedure:
+			filesystemCreateWatcherHandler.ServeHTTP(w, r)
+		case FilesystemGetWatcherEventsProcedure:
+			filesystemGetWatcherEventsHandler.ServeHTTP(w, r)
+		case FilesystemRemoveWatcherProcedure:
+			filesystemRemoveWatcherHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -239,4 +352,20 @@ func (UnimplementedFilesystemHandler) ListDir(context.Context, *ListDirRequest) 
 
 func (UnimplementedFilesystemHandler) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("filesystem.Filesystem.Remove is not implemented"))
+}
+
+func (UnimplementedFilesystemHandler) WatchDir(context.Context, *WatchDirRequest, *connect.ServerStream[WatchDirResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("filesystem.Filesystem.WatchDir is not implemented"))
+}
+
+func (UnimplementedFilesystemHandler) CreateWatcher(context.Context, *CreateWatcherRequest) (*CreateWatcherResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("filesystem.Filesystem.CreateWatcher is not implemented"))
+}
+
+func (UnimplementedFilesystemHandler) GetWatcherEvents(context.Context, *GetWatcherEventsRequest) (*GetWatcherEventsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("filesystem.Filesystem.GetWatcherEvents is not implemented"))
+}
+
+func (UnimplementedFilesystemHandler) RemoveWatcher(context.Context, *RemoveWatcherRequest) (*RemoveWatcherResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("filesystem.Filesystem.RemoveWatcher is not implemented"))
 }
