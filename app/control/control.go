@@ -33,6 +33,8 @@ const (
 	OpIntent Op = "intent" // Intent; the answer is its Reply
 	OpCard   Op = "card"   // the open question; it counts as shown from now on
 	OpAnswer Op = "answer" // ID, Answer
+	// OpProgram gives what the program named ID speaks to the hub inside with.
+	OpProgram Op = "program"
 )
 
 // Request is one line to the socket.
@@ -49,6 +51,13 @@ type Response struct {
 	Snapshot *snapshot.Snapshot `json:"snapshot,omitempty"`
 	Reply    *snapshot.Reply    `json:"reply,omitempty"`
 	Card     *Card              `json:"card,omitempty"`
+	Hub      *Hub               `json:"hub,omitempty"`
+}
+
+// Hub is where a program finds the hub inside, and its key there.
+type Hub struct {
+	Address string `json:"address"`
+	Key     string `json:"key"`
 }
 
 // Card is a question as a terminal shows it.
@@ -66,6 +75,9 @@ type Handler struct {
 	// shown, until leave is called; ok is false when it is not open any more.
 	Join   func(id string) (leave func(), ok bool)
 	Answer func(id string, a consent.Answer) error
+	// Program gives the address of the hub inside and the key of a program,
+	// which is made when it has none.
+	Program func(ctx context.Context, name string) (address, key string, err error)
 }
 
 // Server listens. Make it with Listen, end it with Close.
@@ -196,6 +208,12 @@ func (s *Server) answer(r Request, left *[]func()) Response {
 			return fail(err)
 		}
 		return Response{}
+	case r.Op == OpProgram && s.h.Program != nil:
+		address, key, err := s.h.Program(s.ctx, r.ID)
+		if err != nil {
+			return fail(err)
+		}
+		return Response{Hub: &Hub{Address: address, Key: key}}
 	}
 	return Response{Error: fmt.Sprintf("The request %q is not known.", r.Op)}
 }

@@ -263,3 +263,22 @@ func TestQuitIsAnswered(t *testing.T) {
 		<-closed
 	}
 }
+
+func TestProgramGetsItsKey(t *testing.T) {
+	h := machine()
+	h.Program = func(_ context.Context, name string) (string, string, error) {
+		if name != "Claude Desktop" {
+			return "", "", errors.New("Not that one.")
+		}
+		return "http://127.0.0.1:4417", "e2b_1", nil
+	}
+	_, path := listen(t, h)
+	c := dial(t, path)
+	r, err := c.Do(control.Request{Op: control.OpProgram, ID: "Claude Desktop"})
+	if err != nil || r.Hub == nil || *r.Hub != (control.Hub{Address: "http://127.0.0.1:4417", Key: "e2b_1"}) {
+		t.Errorf("%+v, %v", r.Hub, err)
+	}
+	if _, err := c.Do(control.Request{Op: control.OpProgram, ID: "x"}); err == nil || err.Error() != "Not that one." {
+		t.Errorf("a refusal came as %v", err)
+	}
+}

@@ -27,6 +27,8 @@ const (
 	recordKey = "record-key" // signs the record
 	// RootGrantSecret signs the grants of folders.
 	RootGrantSecret = "root-grant-secret"
+	// ProgramKeys are the keys of programs that this computer keeps for them.
+	ProgramKeys = "program-keys"
 )
 
 // TokenItem is the item that holds the token for a hub: "this", "autogpt", or
@@ -36,7 +38,7 @@ func TokenItem(hub string) string { return "hub-token " + hub }
 // Items are the names of all that a machine may keep that has been paired with
 // these hubs: a keychain can't be asked for them.
 func Items(hubs ...string) []string {
-	items := []string{recordKey, RootGrantSecret}
+	items := []string{recordKey, RootGrantSecret, ProgramKeys}
 	for _, hub := range hubs {
 		if item := TokenItem(hub); hub != "" && !slices.Contains(items, item) {
 			items = append(items, item)

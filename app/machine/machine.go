@@ -110,6 +110,7 @@ type Machine struct {
 	flights  *flights
 	chats    *chats
 	connects *connects
+	keys     *programKeys
 	link     *link
 	lists    *lists
 	pub      *publisher
@@ -159,6 +160,7 @@ func New(o Options) (*Machine, error) {
 	m.lists = &lists{m: m}
 	m.chats = newChats(m)
 	m.connects = newConnects(m)
+	m.keys = &programKeys{m: m}
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: book{o.Store, m.asks}, Log: o.Log})
 	return m, nil

@@ -137,7 +137,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		return nil, err
 	}
 	server, err := control.Listen(c.paths.Socket(), control.Handler{Snapshot: p.machine.Snapshot, Intend: p.machine.Intend,
-		Head: p.machine.Asks().Head, Join: p.machine.Asks().Join, Answer: p.machine.Asks().Answer}, p.log)
+		Head: p.machine.Asks().Head, Join: p.machine.Asks().Join, Answer: p.machine.Asks().Answer, Program: p.machine.ProgramKey}, p.log)
 	if err != nil {
 		return nil, err
 	}
