@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"localpc/tunnel/wire"
+	"localpc/tunnel/wire/bulk"
 )
 
 // Handler runs one request and returns its terminal reply, or an error (which
@@ -103,8 +104,9 @@ var errTurnedAway = errors.New("dial: answered 403")
 
 // Client is the machine's end. Make it with New, run it with Run.
 type Client struct {
-	o   Options
-	url string
+	o    Options
+	url  string
+	bulk string // where the second socket is dialled
 
 	mu      sync.Mutex
 	current *socket // greeted and serving, else nil; guarded by mu
@@ -126,6 +128,14 @@ func (c *Client) Notify(t wire.Type, p wire.Payload) error {
 		return ErrOffline
 	}
 	return s.write(wire.Message{Type: t, ID: uuid.NewString(), Payload: p})
+}
+
+// BulkJoined tells whether data has a second connection to the hub now.
+func (c *Client) BulkJoined() bool {
+	c.mu.Lock()
+	s := c.current
+	c.mu.Unlock()
+	return s != nil && s.bulk.Joined()
 }
 
 func (c *Client) setCurrent(s *socket) {
@@ -162,6 +172,10 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	second, err := SocketURL(o.URL, wire.BulkPath)
+	if err != nil {
+		return nil, err
+	}
 	if o.MaxConcurrent == 0 {
 		o.MaxConcurrent = 32
 	}
@@ -188,7 +202,7 @@ func New(o Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	return &Client{o: o, url: address}, nil
+	return &Client{o: o, url: address, bulk: second}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no
@@ -327,13 +341,15 @@ func closeError(err error) error {
 }
 
 // Exchange is the handler's side of one request: frames before the last, and
-// what follows it. One goroutine at a time may call Send, and one Next.
+// what follows it. Send is safe for concurrent use; one goroutine at a time may
+// call Next.
 type Exchange interface {
 	// Send sends a frame that is not the last. A data frame waits until the hub
-	// has given credit for it; the wait ends with ctx or the request.
+	// has room for it; the wait ends with ctx or the request.
 	Send(ctx context.Context, t wire.Type, p wire.Payload) error
 	// Next returns the next frame that follows the request: a piece of an
-	// upload, input for a process, a terminal's new size.
+	// upload, input for a process, a terminal's new size. The data of a piece of
+	// an upload is good until Next is called again.
 	Next(ctx context.Context) (wire.Follow, error)
 	// Begin is called once, when what was granted is about to run. False means
 	// that the client was told meanwhile that the person is still being asked,
@@ -356,8 +372,14 @@ func Chunk(ctx context.Context, x Exchange) (*wire.FileChunk, error) {
 
 // exchange is the Exchange of a localpc.v1 request.
 type exchange struct {
-	s  *socket
-	id string
+	s      *socket
+	id     string
+	asked  wire.Type
+	cancel context.CancelCauseFunc // of the request
+
+	turn  chan struct{} // full while somebody sends
+	out   *bulk.Out     // where the reply goes on; nil before; of whose turn it is
+	gauge bulk.Gauge    // of whose turn it is
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -366,10 +388,16 @@ type exchange struct {
 	queued int           // bytes in follow; guarded by mu
 	whole  bool          // the last piece of data has come; guarded by mu
 	ended  error         // why nothing more moves; guarded by mu
+
+	// What follows comes over the bulk socket from when over is set; it lives as
+	// long as the request.
+	over  context.Context
+	leave context.CancelCauseFunc
+	in    *bulk.In // nil before the first is read; set under mu by the caller of Next
 }
 
-func newExchange(s *socket, id string) *exchange {
-	x := &exchange{s: s, id: id, credit: wire.InitialCredit}
+func newExchange(s *socket, id string, asked wire.Type, cancel context.CancelCauseFunc) *exchange {
+	x := &exchange{s: s, id: id, asked: asked, cancel: cancel, credit: wire.InitialCredit, turn: make(chan struct{}, 1)}
 	x.cond = sync.NewCond(&x.mu)
 	return x
 }
@@ -378,6 +406,16 @@ func newExchange(s *socket, id string) *exchange {
 func (x *exchange) Begin() bool { return true }
 
 func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
+	select {
+	case x.turn <- struct{}{}:
+		defer func() { <-x.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	m := wire.Message{Type: t, ID: x.id, Payload: p}
+	if handled, err := x.sendOver(ctx, m); handled {
+		return err
+	}
 	if n := wire.DataLen(p); n > 0 {
 		stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
 		defer stop()
@@ -396,22 +434,26 @@ func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error 
 		x.credit -= n
 		x.mu.Unlock()
 	}
-	return x.s.write(wire.Message{Type: t, ID: x.id, Payload: p})
+	return x.s.write(m)
 }
 
 func (x *exchange) Next(ctx context.Context) (wire.Follow, error) {
 	stop := context.AfterFunc(ctx, func() { x.mu.Lock(); x.cond.Broadcast(); x.mu.Unlock() })
 	defer stop()
 	x.mu.Lock()
-	for len(x.follow) == 0 && x.ended == nil && ctx.Err() == nil {
+	for len(x.follow) == 0 && x.ended == nil && x.over == nil && ctx.Err() == nil {
 		x.cond.Wait()
 	}
 	if len(x.follow) == 0 {
-		defer x.mu.Unlock()
-		if x.ended != nil {
-			return nil, x.ended
+		ended := x.ended
+		x.mu.Unlock()
+		switch {
+		case ended != nil:
+			return nil, ended
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
 		}
-		return nil, context.Cause(ctx)
+		return x.nextOver(ctx)
 	}
 	f := x.follow[0]
 	x.follow[0] = nil
@@ -449,10 +491,13 @@ func (x *exchange) addCredit(n int) {
 const maxFollow = 4096
 
 // add keeps a frame that follows the request; it reports false when the hub
-// sent more than it had credit for.
+// sent more than it may.
 func (x *exchange) add(f wire.Follow) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.over != nil {
+		return false // it said that the rest comes elsewhere
+	}
 	n := wire.DataLen(f)
 	if size, ok := f.(*wire.TerminalSize); ok {
 		if i := len(x.follow) - 1; i >= 0 {
@@ -476,9 +521,16 @@ func (x *exchange) add(f wire.Follow) bool {
 
 func (x *exchange) end(err error) {
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.ended == nil {
 		x.ended = err
 	}
 	x.cond.Broadcast()
-	x.mu.Unlock()
+	if x.over != nil {
+		x.leave(err)
+		x.s.bulk.Drop(x.id)
+	}
+	if x.in != nil {
+		x.in.Reset()
+	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/gorilla/websocket"
 	"golang.org/x/net/http/httpproxy"
 	"golang.org/x/net/proxy"
+
+	"localpc/tunnel/wire/bulk"
 )
 
 // Network is how this computer reaches hubs, by socket and by call alike:
@@ -147,6 +149,15 @@ func (t *throughProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 // Dial opens a WebSocket to an address of the scheme ws or wss. Where the
 // server answers with something else, the response comes with the error.
 func (n *Network) Dial(ctx context.Context, address string, header http.Header, subprotocols ...string) (*websocket.Conn, *http.Response, error) {
+	return n.dial(ctx, websocket.Dialer{Subprotocols: subprotocols}, address, header)
+}
+
+// DialBulk is Dial for a socket of package bulk.
+func (n *Network) DialBulk(ctx context.Context, address string, header http.Header, subprotocols ...string) (*websocket.Conn, *http.Response, error) {
+	return n.dial(ctx, websocket.Dialer{Subprotocols: subprotocols, WriteBufferSize: bulk.WriteBuffer, WriteBufferPool: bulk.Buffers}, address, header)
+}
+
+func (n *Network) dial(ctx context.Context, d websocket.Dialer, address string, header http.Header) (*websocket.Conn, *http.Response, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, nil, err
@@ -155,12 +166,24 @@ func (n *Network) Dial(ctx context.Context, address string, header http.Header, 
 	if err != nil {
 		return nil, nil, err
 	}
-	d := websocket.Dialer{HandshakeTimeout: 15 * time.Second, Subprotocols: subprotocols, TLSClientConfig: n.tls()}
+	d.HandshakeTimeout, d.TLSClientConfig = 15*time.Second, n.tls()
+	connect := (&net.Dialer{}).DialContext
 	if p != nil {
 		// The WebSocket library's own proxies speak no TLS, and lose the status.
-		d.NetDialContext = func(ctx context.Context, _, to string) (net.Conn, error) { return n.tunnel(ctx, p, variable(u), to) }
+		connect = func(ctx context.Context, _, to string) (net.Conn, error) { return n.tunnel(ctx, p, variable(u), to) }
 	}
-	return d.DialContext(ctx, address, header)
+	// Nor does it look at ctx while it waits for an answer.
+	stop := func() bool { return true }
+	d.NetDialContext = func(dialCtx context.Context, network, to string) (net.Conn, error) {
+		conn, err := connect(dialCtx, network, to)
+		if err == nil {
+			stop = context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		return conn, err
+	}
+	conn, resp, err := d.DialContext(ctx, address, header)
+	stop()
+	return conn, resp, err
 }
 
 // Through is the proxy that this computer uses for a host and port that is

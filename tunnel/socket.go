@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"localpc/tunnel/wire"
+	"localpc/tunnel/wire/bulk"
 )
 
 // socket is one connection: a reader (the goroutine of serve), a pinger, and a
@@ -20,6 +21,8 @@ type socket struct {
 	c     *Client
 	conn  *websocket.Conn
 	began time.Time
+	bulk  *bulk.Hall
+	lane  string // the id that the hub takes a bulk socket with; "" where it takes none
 	wg    sync.WaitGroup
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
@@ -40,7 +43,7 @@ type request struct {
 const writeTimeout = 10 * time.Second
 
 func newSocket(c *Client, conn *websocket.Conn, token string) *socket {
-	return &socket{c: c, conn: conn, began: time.Now(), open: map[string]*request{}, bearer: token}
+	return &socket{c: c, conn: conn, began: time.Now(), bulk: bulk.NewHall(), open: map[string]*request{}, bearer: token}
 }
 
 func (s *socket) token() string {
@@ -80,6 +83,9 @@ func (s *socket) greet(ctx context.Context) error {
 		s.close(wire.CloseVersion, "major version differs")
 		return fmt.Errorf("%w: hub %s, here %s", ErrVersion, ack.Protocol, wire.Version)
 	}
+	if ack.Bulk {
+		s.lane = ack.ConnectionID
+	}
 	s.c.o.OnState(State{Phase: Online, HubName: ack.HubName, Account: ack.Account})
 	return nil
 }
@@ -109,6 +115,10 @@ func (s *socket) serve(ctx context.Context) error {
 		s.wg.Add(1)
 		go s.renew(ctx)
 	}
+	if s.lane != "" {
+		s.wg.Add(1)
+		go s.carry(ctx, s.lane)
+	}
 	err := s.read(ctx, alive)
 	lost := wire.Wrap(err, wire.CodeLost, "The connection to the hub was lost.")
 	cancel(lost)
@@ -119,6 +129,7 @@ func (s *socket) serve(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.conn.Close()
+	s.bulk.Close()
 	s.wg.Wait()
 	return err
 }
@@ -181,12 +192,16 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 	case wire.TypeHelloAck:
 		s.c.o.Log.Warn("Frame dropped", "type", m.Type, "reason", "second HELLO_ACK")
 		return
-	case wire.TypeCancel, wire.TypeCredit, wire.TypeFileChunk, wire.TypeProcessInput, wire.TypeProcessResize:
+	case wire.TypeCancel, wire.TypeCredit, wire.TypeBulk, wire.TypeFileChunk, wire.TypeProcessInput, wire.TypeProcessResize:
 		s.mu.Lock()
 		r := s.open[m.ID]
 		s.mu.Unlock()
 		if r == nil {
-			return // late: its request has ended
+			// Late: its request has ended.
+			if m.Type == wire.TypeBulk {
+				s.bulk.Drop(m.ID)
+			}
+			return
 		}
 		switch p := m.Payload.(type) {
 		case *wire.Credit:
@@ -197,7 +212,11 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 				r.x.end(err)
 				r.cancel(err)
 			}
-		default:
+		case *wire.Empty:
+			if m.Type == wire.TypeBulk {
+				r.x.goOver()
+				return
+			}
 			err := wire.Errorf(wire.CodeCancelled, "The request was cancelled.")
 			r.cancel(err)
 			r.x.end(err)
@@ -206,7 +225,7 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &request{x: newExchange(s, m.ID), asked: m.Type, cancel: cancel, admitted: admitted(m.Type)}
+	r := &request{x: newExchange(s, m.ID, m.Type, cancel), asked: m.Type, cancel: cancel, admitted: admitted(m.Type)}
 	s.mu.Lock()
 	if _, dup := s.open[m.ID]; dup {
 		s.mu.Unlock()
@@ -237,7 +256,6 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 			t, p = wire.TypeError, wire.ToWire(err)
 		}
 		s.mu.Lock()
-		delete(s.open, m.ID)
 		freed := r.admitted && s.active == s.c.o.MaxConcurrent
 		if r.admitted {
 			s.active--
@@ -245,7 +263,12 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 		free := s.c.o.MaxConcurrent - s.active
 		s.mu.Unlock()
 		r.x.end(errors.New("the request has ended"))
-		if err := s.write(wire.Message{Type: t, ID: m.ID, PendingCapacity: &free, Payload: p}); err != nil {
+		// Until it is sent, which may wait for its reader, CANCEL still finds it.
+		err = r.x.reply(ctx, wire.Message{Type: t, ID: m.ID, PendingCapacity: &free, Payload: p})
+		s.mu.Lock()
+		delete(s.open, m.ID)
+		s.mu.Unlock()
+		if err != nil {
 			s.c.o.Log.Warn("Reply could not be sent", "type", t, "err", err)
 			// The other end must not wait for a reply that never comes.
 			if _, isError := p.(*wire.ErrorPayload); !isError {
@@ -303,6 +326,7 @@ func (s *socket) beat(ctx context.Context) {
 			if err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(5*time.Second)); err != nil {
 				s.c.o.Log.Warn("Ping could not be sent", "err", err)
 			}
+			s.bulk.Ping()
 		case <-status.C:
 			s.status()
 		}

@@ -21,10 +21,11 @@ var mayImport = []struct {
 	{"tunnel/wire", nil},
 	{"tunnel/wire/autogpt", []string{"tunnel/wire"}},
 	{"tunnel/wire/ws", nil},
+	{"tunnel/wire/bulk", []string{"tunnel/wire", "tunnel/wire/ws"}},
 	{"consent", nil},
 	{"assets", nil},
 	{"consent/...", []string{"consent"}},
-	{"tunnel", []string{"tunnel/wire"}},
+	{"tunnel", []string{"tunnel/wire", "tunnel/wire/bulk"}},
 	{"tunnel/autogpt", []string{"tunnel", "tunnel/wire/..."}},
 	{"tunnel/tunneltest", []string{"tunnel/..."}},
 	{"tunnel/hub/limit", nil},
@@ -64,6 +65,7 @@ var onlyIn = map[string]string{
 	"github.com/gorilla/websocket":  "tunnel/...",
 	// What speaks MCP to a client: the face of the hub alone.
 	"github.com/modelcontextprotocol/go-sdk": "tunnel/hub/mcp",
+	"github.com/libp2p/go-yamux/v5":          "tunnel/wire/bulk",
 }
 
 func fits(pattern, pkg string) bool {

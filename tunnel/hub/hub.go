@@ -56,6 +56,8 @@ type Options struct {
 	// Strict drops a computer of AutoGPT's wire at every breach of it, for tests
 	// of such programs; otherwise a harmless one is only logged.
 	Strict bool
+	// NoBulk has computers send data over their first connection, too.
+	NoBulk bool
 	// Meter counts what the hub does; nil counts nothing.
 	Meter Meter
 }
@@ -234,6 +236,7 @@ func (h *Hub) routes() http.Handler {
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET "+wire.Path, h.serveTunnel)
 	mux.HandleFunc("GET "+wire.Path+"/{session}", h.serveTunnel)
+	mux.HandleFunc("GET "+wire.BulkPath, h.serveBulk)
 	mux.Handle("/api/", http.StripPrefix("/api", h.e2b.Control()))
 	mux.Handle("/sbx/", http.StripPrefix("/sbx", h.e2b.Sandbox()))
 	mux.Handle("/files", h.e2b.Sandbox())

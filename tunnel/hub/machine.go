@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
 
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
+	"localpc/tunnel/wire/bulk"
 	"localpc/tunnel/wire/ws"
 )
 
@@ -34,6 +34,7 @@ type machine struct {
 	since time.Time
 	until expiry // of the reader's goroutine
 	quiet *ws.Patience
+	bulk  *bulk.Hall // of its second socket
 	has   []string
 	told  wire.RecordHead // what it said last of its record; of the reader's goroutine
 
@@ -48,6 +49,7 @@ type machine struct {
 	gone     error               // why nothing is taken any more; guarded by mu
 	code     int                 // the close code that this end said; guarded by mu
 	proof    proof               // guarded by mu
+	lane     string              // the id that the next bulk socket comes with; guarded by mu
 }
 
 var upgrader = websocket.Upgrader{
@@ -84,7 +86,8 @@ func (h *Hub) serveMachine(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	m := &machine{h: h, conn: conn, quiet: ws.NewPatience(conn, h.o.Heartbeat+h.o.PongTimeout), id: proof.machine, proof: proof, since: time.Now(),
-		streams: map[string]*stream{}, sessions: map[string]struct{}{}}
+		bulk: bulk.NewHall(), streams: map[string]*stream{}, sessions: map[string]struct{}{}}
+	defer m.bulk.Close()
 	stop := context.AfterFunc(h.ctx, func() {
 		m.end(websocket.CloseGoingAway, wire.Errorf(wire.CodeLost, "The hub was stopped."))
 	})
@@ -197,7 +200,7 @@ func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	var ack []byte
 	if err == nil {
 		ack, err = encode(wire.Message{Type: wire.TypeHelloAck, ID: helloID, Payload: &wire.HelloAck{
-			Protocol: wire.Version, ConnectionID: uuid.NewString(), HubName: m.h.o.Name, Account: account}})
+			Protocol: wire.Version, ConnectionID: m.newLane(), HubName: m.h.o.Name, Account: account, Bulk: !m.h.o.NoBulk}})
 	}
 	if err == nil {
 		err = m.writeLocked(ack)
@@ -293,6 +296,8 @@ func (m *machine) dispatch(ctx context.Context, msg wire.Message, size int) {
 	default:
 		if s := m.stream(msg.ID); s != nil {
 			s.take(msg, size)
+		} else if msg.Type == wire.TypeBulk {
+			m.bulk.Drop(msg.ID)
 		}
 		// Else it is late: its request has ended.
 	}
@@ -444,6 +449,7 @@ func (m *machine) end(code int, cause *wire.Error) {
 	m.streams = map[string]*stream{}
 	m.mu.Unlock()
 	m.quiet.End()
+	m.bulk.Close()
 	for _, s := range streams {
 		s.fail(cause)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
+	"localpc/tunnel/wire/bulk"
 )
 
 // maxQueued bounds what one request may have arrived and not yet taken, in
@@ -38,6 +39,15 @@ type stream struct {
 	ended    error   // what Recv returns after the frames: io.EOF or a *wire.Error; guarded by mu
 	received chan struct{}
 	allowed  chan struct{}
+
+	// The reply comes over the bulk socket from when over is set; it lives as long
+	// as the request.
+	over  context.Context    // guarded by mu
+	leave context.CancelFunc // guarded by mu
+	in    *bulk.In           // nil before the first is read; set under mu by the caller of Recv
+
+	gauge bulk.Gauge // of the caller of Send
+	out   *bulk.Out  // where the caller of Send goes on; nil before; set under mu
 }
 
 type frame struct {
@@ -123,10 +133,13 @@ func (s *stream) Recv() (wire.Message, error) {
 			}
 			return f.msg, nil
 		}
-		ended := s.ended
+		ended, over := s.ended, s.over
 		s.mu.Unlock()
 		if ended != nil {
 			return wire.Message{}, ended
+		}
+		if over != nil {
+			return s.recvOver(over)
 		}
 		<-s.received
 	}
@@ -135,6 +148,9 @@ func (s *stream) Recv() (wire.Message, error) {
 // Send sends what follows the request when the machine has room for it.
 // io.EOF means that the request has ended; Recv says how.
 func (s *stream) Send(f wire.Follow) error {
+	if handled, err := s.sendOver(f); handled {
+		return err
+	}
 	n := wire.DataLen(f)
 	for {
 		s.mu.Lock()
@@ -167,7 +183,21 @@ func (s *stream) take(msg wire.Message, size int) {
 		wake(s.allowed)
 		return
 	}
-	if !wire.Replies(s.request, msg.Type) {
+	if msg.Type == wire.TypeBulk {
+		s.goOver()
+		return
+	}
+	s.mu.Lock()
+	over := s.over != nil
+	s.mu.Unlock()
+	if p, failed := msg.Payload.(*wire.ErrorPayload); failed && over {
+		// What the computer says when it can't go on over the bulk socket.
+		if s.fail(wire.FromWire(p)) {
+			s.m.forget(s.id)
+		}
+		return
+	}
+	if over || !wire.Replies(s.request, msg.Type) {
 		s.cancel(wire.Errorf(wire.CodeInternal, "The computer answered something else than was asked."))
 		return
 	}
@@ -185,15 +215,9 @@ func (s *stream) take(msg wire.Message, size int) {
 	s.frames = append(s.frames, frame{msg, size})
 	s.queued += size
 	s.data += n
-	last := wire.Terminal(msg.Type)
-	if last {
-		s.ended = io.EOF
-	}
 	s.mu.Unlock()
-	if last {
-		s.m.forget(s.id)
-		s.letGo()
-		wake(s.allowed)
+	if wire.Terminal(msg.Type) {
+		s.finish()
 	}
 	wake(s.received)
 }
@@ -224,12 +248,29 @@ func (s *stream) fail(err *wire.Error) bool {
 	return true
 }
 
+// letGo frees what a request holds that has ended.
 func (s *stream) letGo() {
 	s.mu.Lock()
-	stop := s.stop
+	stop, leave, in, out, failed := s.stop, s.leave, s.in, s.out, s.ended != io.EOF
 	s.mu.Unlock()
 	if stop != nil {
 		stop()
+	}
+	if leave != nil {
+		leave()
+		s.m.bulk.Drop(s.id)
+	}
+	switch {
+	case in != nil && failed:
+		in.Reset()
+	case in != nil:
+		in.Close()
+	}
+	switch {
+	case out != nil && failed:
+		out.Reset()
+	case out != nil:
+		out.Close()
 	}
 }
 

@@ -5,6 +5,7 @@ package tunneltest
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"strings"
@@ -36,9 +37,27 @@ type Pair struct {
 // Option changes how a Pair is made.
 type Option func(*hub.Options, *tunnel.Options)
 
+// OverTLS is New with the hub behind a certificate for 127.0.0.1. The machine's
+// Network has to trust it.
+func OverTLS(t testing.TB, cert tls.Certificate, h tunnel.Handler, options ...Option) *Pair {
+	t.Helper()
+	return pair(t, &cert, h, options)
+}
+
+// Bulk says whether the two ends have a second socket for data; without it
+// everything goes over the first, as with a hub or a proxy that takes none.
+func Bulk(on bool) Option {
+	return func(h *hub.Options, _ *tunnel.Options) { h.NoBulk = !on }
+}
+
 // New starts a hub and a machine whose requests h handles, and waits until
 // they are joined.
 func New(t testing.TB, h tunnel.Handler, options ...Option) *Pair {
+	t.Helper()
+	return pair(t, nil, h, options)
+}
+
+func pair(t testing.TB, cert *tls.Certificate, h tunnel.Handler, options []Option) *Pair {
 	t.Helper()
 	ho := hub.Options{Data: t.TempDir(), Name: "Test hub", Log: Log(t)}
 	p := &Pair{MachineID: "machine-1", States: make(chan tunnel.State, 64)}
@@ -59,7 +78,7 @@ func New(t testing.TB, h tunnel.Handler, options ...Option) *Pair {
 	for _, o := range options {
 		o(&ho, &to)
 	}
-	p.Hub, p.URL = Serve(t, ho)
+	p.Hub, p.URL = ServeTLS(t, ho, cert)
 	ctx := t.Context()
 	var err error
 	if p.Token, err = p.Hub.MachineToken(ctx, p.MachineID, "Mac-1"); err != nil {
@@ -78,7 +97,10 @@ func New(t testing.TB, h tunnel.Handler, options ...Option) *Pair {
 }
 
 // Serve starts a hub on loopback that ends with the test, and returns its URL.
-func Serve(t testing.TB, o hub.Options) (*hub.Hub, string) {
+func Serve(t testing.TB, o hub.Options) (*hub.Hub, string) { return ServeTLS(t, o, nil) }
+
+// ServeTLS is Serve behind a certificate for 127.0.0.1; nil is plain.
+func ServeTLS(t testing.TB, o hub.Options, cert *tls.Certificate) (*hub.Hub, string) {
 	t.Helper()
 	h, err := hub.New(context.Background(), o)
 	if err != nil {
@@ -87,6 +109,11 @@ func Serve(t testing.TB, o hub.Options) (*hub.Hub, string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	if cert != nil {
+		url = "https://" + l.Addr().String()
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*cert}})
 	}
 	srv := h.Server()
 	var wg sync.WaitGroup
@@ -103,7 +130,7 @@ func Serve(t testing.TB, o hub.Options) (*hub.Hub, string) {
 		}
 		wg.Wait()
 	})
-	return h, "http://" + l.Addr().String()
+	return h, url
 }
 
 // Run runs a machine's end until the test ends.
