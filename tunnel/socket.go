@@ -285,7 +285,8 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 // pauses work never waits for it.
 func admitted(t wire.Type) bool {
 	switch t {
-	case wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeProcessSignal:
+	case wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeProcessSignal,
+		wire.TypeFileWatch: // which only waits; the machine bounds them
 		return false
 	}
 	return true

@@ -175,7 +175,7 @@ func (n *netRig) sh(text string) string {
 		n.t.Fatalf("%s: %v", text, err)
 	}
 	// Its connections end with it, a moment later.
-	for deadline := time.Now().Add(10 * time.Second); n.m.flights.connections("s1") > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); n.m.flights.count("s1", flightConnection) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -306,7 +306,7 @@ func TestTheEndOfACommandEndsItsQuestion(t *testing.T) {
 	n.hold = make(chan struct{})
 	defer close(n.hold)
 	n.sh("curl -s -m 1 http://www.example.org/; true")
-	for deadline := time.Now().Add(5 * time.Second); n.m.asks.Waiting() > 0 || n.m.flights.connections("s1") > 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); n.m.asks.Waiting() > 0 || n.m.flights.count("s1", flightConnection) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the question is still open")
 		}
@@ -381,8 +381,8 @@ func TestStopEndsConnections(t *testing.T) {
 		done <- n.sh("for i in 1 2 3; do curl -s http://long.example.org/ >/dev/null & done; wait; echo over")
 	}()
 	wait(3)
-	if n.m.flights.in("s1") != 1 || n.m.flights.connections("s1") != 3 {
-		t.Errorf("%d requests, %d connections", n.m.flights.in("s1"), n.m.flights.connections("s1"))
+	if n.m.flights.in("s1") != 1 || n.m.flights.count("s1", flightConnection) != 3 {
+		t.Errorf("%d requests, %d connections", n.m.flights.in("s1"), n.m.flights.count("s1", flightConnection))
 	}
 	// The one line in the log stands for all three.
 	lines := n.lines()

@@ -39,7 +39,7 @@ func (m *Machine) cut(ctx context.Context, gone []consent.Stored) {
 func (f *flights) asks(id string, r consent.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if fl := f.all[id]; fl != nil && fl.connection {
+	if fl := f.all[id]; fl != nil && fl.kind == flightConnection {
 		fl.asked = &r
 	}
 }

@@ -31,6 +31,10 @@ const (
 // the tunnel takes at once, so that one program does not shut out the others.
 const maxOfSession = 24
 
+// maxWatches is how many watches one session may have beside them: they stay
+// for long, and do nothing.
+const maxWatches = 32
+
 // asksAgain is how often one request is asked anew because what was looked at
 // for its card has changed by the time it is to run.
 const asksAgain = 3
@@ -126,6 +130,7 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		return nil, wire.Errorf(wire.CodeNotSupported, "This computer does not take requests of the kind %s.", msg.Type)
 	}
 	t.call = capabilities.Call{Type: msg.Type, Payload: msg.Payload}
+	kind := flightRequest
 	if t.executor == capabilities.Capability(m.chats) {
 		t.who = m.chats.who()
 	} else if open, ok := msg.Payload.(*wire.SessionOpen); ok {
@@ -143,8 +148,13 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 			return nil, sessionGone()
 		}
 		if c, ok := msg.Payload.(*capabilities.Connect); ok {
-			if t.command = c.Command; m.flights.connections(s.ID) >= maxConnections {
+			t.command, kind = c.Command, flightConnection
+			if m.flights.count(s.ID, kind) >= maxConnections {
 				return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d connections; try again in a moment.", maxConnections)
+			}
+		} else if _, ok := msg.Payload.(*wire.FileWatch); ok {
+			if kind = flightWatch; m.flights.count(s.ID, kind) >= maxWatches {
+				return nil, wire.Errorf(wire.CodeOverloaded, "This session already watches %d folders; end one of its watches first.", maxWatches)
 			}
 		} else if t.executor != capabilities.Capability(m.sessions) && m.flights.in(s.ID) >= maxOfSession {
 			return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d requests under way; try again in a moment.", maxOfSession)
@@ -159,7 +169,7 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 		return nil, err
 	}
 	t.deadline = now.Add(waitOf(msg.Payload))
-	t.ctx, t.end = m.flights.begin(tunnelCtx, t.id, t.who.session, t.command != "")
+	t.ctx, t.end = m.flights.begin(tunnelCtx, t.id, t.who.session, kind)
 	leave, end := func() {}, t.end
 	if t.session != nil && t.executor != capabilities.Capability(m.sessions) {
 		// The end of a session waits for what has entered it.

@@ -290,6 +290,7 @@ func (l *link) hello() wire.Hello {
 }
 
 func (l *link) status() wire.Status {
+	l.m.metrics.kick()
 	return wire.Status{Waiting: l.m.asks.Waiting(), Record: l.head()}
 }
 

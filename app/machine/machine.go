@@ -113,6 +113,7 @@ type Machine struct {
 	keys     *programKeys
 	link     *link
 	lists    *lists
+	metrics  *metrics
 	pub      *publisher
 
 	mu       sync.Mutex
@@ -158,6 +159,7 @@ func New(o Options) (*Machine, error) {
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}
 	m.lists = &lists{m: m}
+	m.metrics = &metrics{m: m}
 	m.chats = newChats(m)
 	m.connects = newConnects(m)
 	m.keys = &programKeys{m: m}

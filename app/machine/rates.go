@@ -57,7 +57,7 @@ var rateWords = map[string]string{
 	consent.CapabilityFiles:   "file requests of one session",
 	consent.CapabilityShell:   "commands of one session",
 	consent.CapabilityNetwork: "connections of one session",
-	ownRequests:               "signals and changes of one session's end",
+	ownRequests:               "signals, looks at the load, and changes of one session's end",
 }
 
 // burstOf is how many may come at once: half a minute's worth.
@@ -73,7 +73,7 @@ const (
 // begins takes a request off what is left.
 func (r *rates) begins(t *task) error {
 	switch t.call.Type {
-	case wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeProcessSignal:
+	case wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeProcessSignal, wire.TypeMetrics:
 		return r.take(t.who, ownRequests)
 	}
 	return r.take(t.who, t.executor.Name())

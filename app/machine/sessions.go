@@ -104,7 +104,7 @@ func newSessions(m *Machine) *sessions {
 func (ss *sessions) Name() string { return consent.CapabilitySession }
 
 func (ss *sessions) Types() []wire.Type {
-	return []wire.Type{wire.TypeSessionOpen, wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume}
+	return []wire.Type{wire.TypeSessionOpen, wire.TypeSessionTTL, wire.TypeSessionClose, wire.TypeSessionPause, wire.TypeSessionResume, wire.TypeMetrics}
 }
 
 func (ss *sessions) Running(string) int                       { return 0 }
@@ -136,6 +136,8 @@ func (ss *sessions) list() []*session {
 func (ss *sessions) Describe(_ context.Context, c capabilities.Call) (capabilities.Description, error) {
 	own := []consent.Effect{{Kind: consent.EffectOwn, Text: "ends or prolongs its own session", Own: true}}
 	switch p := c.Payload.(type) {
+	case *wire.Metrics:
+		return describeMetrics(p), nil
 	case *wire.SessionTTL:
 		if time.Duration(p.TTLSeconds)*time.Second > maxTTL {
 			return capabilities.Description{}, tooLong()
@@ -216,6 +218,8 @@ func (ss *sessions) Run(ctx context.Context, c capabilities.Call, g consent.Gran
 		return capabilities.Result{}, err
 	}
 	switch p := c.Payload.(type) {
+	case *wire.Metrics:
+		return ss.m.metrics.run(ctx, p)
 	case *wire.SessionTTL:
 		s, err := ss.get(p.SessionID)
 		if err != nil {

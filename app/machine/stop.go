@@ -134,19 +134,27 @@ type flights struct {
 type flight struct {
 	session string
 	entry   string // in the log; guarded by flights.mu
-	// connection: of a command, which is counted itself.
-	connection bool
-	asked      *consent.Request // of a connection; guarded by flights.mu
-	cancel     context.CancelCauseFunc
-	done       chan struct{}
+	kind    flightKind
+	asked   *consent.Request // of a connection; guarded by flights.mu
+	cancel  context.CancelCauseFunc
+	done    chan struct{}
 }
+
+// flightKind is what a request counts as.
+type flightKind int
+
+const (
+	flightRequest    flightKind = iota
+	flightConnection            // of a command, which is counted itself
+	flightWatch                 // does nothing but wait
+)
 
 func newFlights() *flights { return &flights{all: map[string]*flight{}} }
 
 // begin makes a request's context. end must be called once.
-func (f *flights) begin(ctx context.Context, id, session string, connection bool) (_ context.Context, end func()) {
+func (f *flights) begin(ctx context.Context, id, session string, kind flightKind) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	fl := &flight{session: session, entry: id, connection: connection, cancel: cancel, done: make(chan struct{})}
+	fl := &flight{session: session, entry: id, kind: kind, cancel: cancel, done: make(chan struct{})}
 	f.mu.Lock()
 	f.all[id] = fl
 	f.mu.Unlock()
@@ -205,13 +213,13 @@ func (f *flights) shownAs(id, entry string) {
 	}
 }
 
-// connections counts those of a session.
-func (f *flights) connections(session string) int {
+// count counts those of a kind in a session, "" for all.
+func (f *flights) count(session string, kind flightKind) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
 	for _, fl := range f.all {
-		if fl.connection && fl.session == session {
+		if fl.kind == kind && (session == "" || fl.session == session) {
 			n++
 		}
 	}
@@ -229,15 +237,6 @@ func (f *flights) wait(ctx context.Context, all []*flight) error {
 	return nil
 }
 
-// in counts the requests of a session, "" for all, but not the connections.
-func (f *flights) in(session string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for _, fl := range f.all {
-		if !fl.connection && (session == "" || fl.session == session) {
-			n++
-		}
-	}
-	return n
-}
+// in counts the requests of a session, "" for all, but neither connections nor
+// watches.
+func (f *flights) in(session string) int { return f.count(session, flightRequest) }

@@ -59,9 +59,9 @@ func TestPauseWithoutARecord(t *testing.T) {
 func TestFlights(t *testing.T) {
 	f := newFlights()
 	cause := errors.New("stopped")
-	a, endA := f.begin(t.Context(), "a", "s1", false)
-	b, endB := f.begin(t.Context(), "b", "s1", false)
-	c, endC := f.begin(t.Context(), "c", "s2", false)
+	a, endA := f.begin(t.Context(), "a", "s1", flightRequest)
+	b, endB := f.begin(t.Context(), "b", "s1", flightRequest)
+	c, endC := f.begin(t.Context(), "c", "s2", flightRequest)
 	if f.in("") != 3 || f.in("s1") != 2 || f.in("s3") != 0 {
 		t.Errorf("%d, %d, %d", f.in(""), f.in("s1"), f.in("s3"))
 	}
@@ -95,7 +95,7 @@ func TestStopEverythingWaitsForWhatRuns(t *testing.T) {
 	m := newMachine(t)
 	var wg sync.WaitGroup
 	for i := range 5 {
-		ctx, end := m.flights.begin(t.Context(), fmt.Sprint(i), "s1", false)
+		ctx, end := m.flights.begin(t.Context(), fmt.Sprint(i), "s1", flightRequest)
 		wg.Go(func() {
 			<-ctx.Done()
 			time.Sleep(20 * time.Millisecond)

@@ -41,7 +41,7 @@ type fileRule struct {
 
 // The actions that a rule may name. A name that is not known would never match.
 var fileActions = map[string][]string{
-	consent.CapabilityFiles:   {"read", "stat", "list", "write", "mkdir", "move", "delete"},
+	consent.CapabilityFiles:   {"read", "stat", "list", "search", "watch", "write", "mkdir", "move", "delete"},
 	consent.CapabilityShell:   {"run"},
 	consent.CapabilityNetwork: {"internet", "home", "local", "link"},
 }

@@ -71,6 +71,7 @@ func effectWords(kinds string) string {
 // follows is the exact text, or for a broad rule the folder.
 var actionWords = map[string]struct{ exact, wide string }{
 	"shell run": {"Run", "Run commands"}, "files read": {"Read", "Read files"}, "files stat": {"Look at", "Look at files"}, "files list": {"List", "List folders"},
+	"files search": {"Search in", "Search in folders"}, "files watch": {"Watch", "Watch folders"},
 	"files write": {"Write", "Write files"}, "files mkdir": {"Make the folder", "Make folders"}, "files move": {"Move", "Move files"}, "files delete": {"Delete", "Delete files"},
 	"files ": {"Use", "Use files"}, "network internet": {"Reach", "Reach the internet"}, "network home": {"Reach", "Reach the home network"},
 	"network local": {"Reach", "Reach this computer's own programs"}, "network link": {"Reach", "Reach the network that this computer is plugged into"},
