@@ -41,6 +41,9 @@ func (j *job) real(name string) string { return realName(j.b.Root, name) }
 
 // execute runs a command to its end: 1.1 tells of the output only then.
 func (j *job) execute(p *wire.ProcessStart) error {
+	if p.Stdin || p.PTY != nil {
+		return wire.Errorf(wire.CodeNotSupported, "Commands that read input, and terminals, cannot run on this computer: it is connected with AutoGPT's program, which offers neither.")
+	}
 	if p.TimeoutMS == 0 {
 		return wire.Errorf(wire.CodeNotSupported, "Commands without a time limit, in the background for one, cannot run on this computer: it is connected with AutoGPT's program, which gives a command %g seconds at most. Give the command a time limit.", longest.Seconds())
 	}

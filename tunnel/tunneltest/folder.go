@@ -5,15 +5,12 @@ package tunneltest
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"localpc/tunnel"
 	"localpc/tunnel/wire"
@@ -34,7 +31,7 @@ type Folder struct {
 	sessions map[string]wire.SessionOpen  // guarded by mu
 	asleep   map[string]bool              // sessions that are paused; guarded by mu
 	metadata map[string]map[string]string // of files; guarded by mu
-	procs    map[int]*exec.Cmd            // guarded by mu
+	procs    map[int]*child               // guarded by mu
 }
 
 // Session gives what a session was opened with, if it is open.
@@ -89,26 +86,19 @@ func (f *Folder) Handle(ctx context.Context, m wire.Message, x tunnel.Exchange) 
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.sessions == nil {
-			f.sessions, f.procs = map[string]wire.SessionOpen{}, map[int]*exec.Cmd{}
+			f.sessions, f.procs = map[string]wire.SessionOpen{}, map[int]*child{}
 		}
 		f.sessions[p.SessionID] = *p
 		return wire.TypeSessionOpened, &wire.SessionOpened{Folder: f.Dir, Mode: "work", TTLSeconds: p.TTLSeconds}, nil
 	case *wire.SessionTTL:
 		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return wire.TypeAck, &wire.Empty{}, nil })
 	case *wire.SessionRef:
-		f.Forget(p.SessionID)
+		f.close(p.SessionID)
 		return wire.TypeAck, &wire.Empty{}, nil
 	case *wire.ProcessStart:
 		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.run(ctx, p, x) })
 	case *wire.ProcessSignal:
-		f.mu.Lock()
-		cmd := f.procs[p.PID]
-		f.mu.Unlock()
-		if cmd == nil {
-			return "", nil, wire.Errorf(wire.CodePathNotFound, "There is no such process.")
-		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		return wire.TypeAck, &wire.Empty{}, nil
+		return f.signal(p)
 	case *wire.FileRead:
 		return f.inSession(p.SessionID, func() (wire.Type, wire.Payload, error) { return f.read(ctx, p, x) })
 	case *wire.FileWrite:
@@ -276,70 +266,4 @@ func (f *Folder) read(ctx context.Context, p *wire.FileRead, x tunnel.Exchange) 
 		data = data[n:]
 	}
 	return wire.TypeAck, &wire.Empty{}, nil
-}
-
-func (f *Folder) run(ctx context.Context, p *wire.ProcessStart, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
-	cmd := exec.Command(p.Cmd, p.Args...)
-	cmd.Dir = f.path(p.Cwd)
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + f.Dir}
-	session, _ := f.Session(p.SessionID)
-	for _, env := range []map[string]string{session.Env, p.Env} {
-		for k, v := range env {
-			cmd.Env = append(cmd.Env, k+"="+v)
-		}
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdout, err1 := cmd.StdoutPipe()
-	stderr, err2 := cmd.StderrPipe()
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		return "", nil, wire.Wrap(err, wire.CodeInvalid, "The command cannot be started.")
-	}
-	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	pid := cmd.Process.Pid
-	f.mu.Lock()
-	f.procs[pid] = cmd
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		delete(f.procs, pid)
-		f.mu.Unlock()
-	}()
-	stop := context.AfterFunc(ctx, kill)
-	defer stop()
-	sendErr := x.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: pid})
-	timedOut := make(chan struct{})
-	if p.TimeoutMS > 0 {
-		limit := time.AfterFunc(time.Duration(p.TimeoutMS)*time.Millisecond, func() { close(timedOut); kill() })
-		defer limit.Stop()
-	}
-	var wg sync.WaitGroup
-	for name, r := range map[string]io.Reader{"stdout": stdout, "stderr": stderr} {
-		wg.Go(func() {
-			buf := make([]byte, 32<<10)
-			for {
-				n, err := r.Read(buf)
-				if n > 0 && x.Send(ctx, wire.TypeProcessOutput, &wire.ProcessOutput{Stream: name, Data: buf[:n]}) != nil {
-					kill()
-				}
-				if err != nil {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	_ = cmd.Wait()
-	if sendErr != nil || ctx.Err() != nil {
-		return "", nil, wire.Errorf(wire.CodeStopped, "The command was stopped.")
-	}
-	exited := &wire.ProcessExited{ExitCode: cmd.ProcessState.ExitCode()}
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		exited.Signal = ws.Signal().String()
-	}
-	select {
-	case <-timedOut:
-		exited.TimedOut = true
-	default:
-	}
-	return wire.TypeProcessExited, exited, nil
 }

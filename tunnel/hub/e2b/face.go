@@ -68,11 +68,12 @@ type Face struct {
 	mu    sync.Mutex
 	procs map[string]map[*proc]struct{} // by sandbox; guarded by mu
 	sizes map[string]size               // by machine; guarded by mu
+	lines map[string]*line              // by sandbox, where one stands in line; guarded by mu
 }
 
 // New makes a face that ends with ctx or Close.
 func New(ctx context.Context, o Options) *Face {
-	f := &Face{o: o, ends: make(chan struct{}, 1), procs: map[string]map[*proc]struct{}{}, sizes: map[string]size{}}
+	f := &Face{o: o, ends: make(chan struct{}, 1), procs: map[string]map[*proc]struct{}{}, lines: map[string]*line{}, sizes: map[string]size{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.wg.Go(f.pauseAtEnd)
 	return f

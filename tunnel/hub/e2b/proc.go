@@ -1,14 +1,19 @@
 package e2b
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"localpc/tunnel/hub/e2b/process"
+	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
 
@@ -17,23 +22,27 @@ const retained = 30 * time.Second
 
 // proc is one process that this face started. Its pump, one goroutine, takes
 // what the machine sends and hands it to each client that follows; with none,
-// output is dropped. It lives until retained after the end.
+// output is dropped. Where it reads, a second one brings it its input. It
+// lives until retained after the end.
 type proc struct {
-	f    *Face
-	info *process.ProcessInfo
+	f       *Face
+	sandbox string
+	info    *process.ProcessInfo
 
-	mu   sync.Mutex
-	subs map[*subscriber]struct{} // guarded by mu
+	terminal bool        // what it reads is a terminal's
+	input    chan input  // nil when it reads nothing
+	closed   atomic.Bool // its standard input was
+
+	mu     sync.Mutex
+	subs   map[*subscriber]struct{} // guarded by mu
+	killed bool                     // guarded by mu
+	// room has a value after something changed that tell may wait for.
+	room chan struct{}
 
 	// Set before ended is closed: how it ended.
 	end   *process.ProcessEvent
 	err   *connect.Error
 	ended chan struct{}
-}
-
-type subscriber struct {
-	events chan *process.ProcessEvent
-	left   chan struct{} // closed when the client has gone
 }
 
 // start asks for a process and waits until it runs. Until then the end of ctx
@@ -62,13 +71,18 @@ func (f *Face) start(ctx context.Context, c *call, req *wire.ProcessStart, info 
 		return nil, nil, err
 	}
 	info.Pid = uint32(started.PID)
-	p := &proc{f: f, info: info, subs: map[*subscriber]struct{}{}, ended: make(chan struct{})}
+	p := &proc{f: f, sandbox: c.sandbox.ID, info: info, terminal: req.PTY != nil,
+		subs: map[*subscriber]struct{}{}, room: make(chan struct{}, 1), ended: make(chan struct{})}
+	if req.PTY != nil || req.Stdin {
+		p.input = make(chan input)
+		f.wg.Go(func() { p.feed(s) })
+	}
 	sub := p.subscribe()
-	f.add(c.sandbox.ID, p)
+	f.add(p)
 	f.wg.Go(func() {
 		defer cancel(nil)
 		p.pump(s, c.timeout)
-		f.retain(c.sandbox.ID, p)
+		f.retain(p)
 	})
 	return p, sub, nil
 }
@@ -80,16 +94,12 @@ func (p *proc) pump(s Stream, limit time.Duration) {
 	for {
 		msg, err := s.Recv()
 		if err != nil {
-			p.err = rpcError(err)
+			p.err = p.lost(err)
 			return
 		}
 		switch m := msg.Payload.(type) {
 		case *wire.ProcessOutput:
-			d := &process.ProcessEvent_DataEvent{Output: &process.ProcessEvent_DataEvent_Stdout{Stdout: m.Data}}
-			if m.Stream == "stderr" {
-				d.Output = &process.ProcessEvent_DataEvent_Stderr{Stderr: m.Data}
-			}
-			p.tell(&process.ProcessEvent{Event: &process.ProcessEvent_Data{Data: d}})
+			p.tell(dataEvent(m), len(m.Data))
 		case *wire.ProcessExited:
 			if m.TimedOut {
 				p.err = connect.NewError(connect.CodeDeadlineExceeded, sentence(fmt.Sprintf("The command was stopped after its time limit of %g seconds.", limit.Seconds())))
@@ -104,58 +114,61 @@ func (p *proc) pump(s Stream, limit time.Duration) {
 	}
 }
 
+// lost says why nothing more is known of a process that had started.
+func (p *proc) lost(err error) *connect.Error {
+	if p.f.ctx.Err() != nil {
+		return stopped()
+	}
+	if wire.CodeOf(err) == wire.CodeLost {
+		return connect.NewError(connect.CodeAborted, sentence(err.Error()+" The command was ended with it."))
+	}
+	// The SDKs know the end of a sandbox by its code.
+	b, e := p.f.o.Store.Sandbox(p.f.ctx, p.sandbox)
+	if e == nil && b.Ended || errors.Is(e, store.ErrNotFound) {
+		return connect.NewError(connect.CodeUnavailable, sentence("The sandbox was ended, and the command with it."))
+	}
+	return rpcError(err)
+}
+
+// stopped is what clients hear when the hub is being stopped.
+func stopped() *connect.Error {
+	return connect.NewError(connect.CodeAborted, sentence("The hub was stopped, and the command was ended with it."))
+}
+
+func dataEvent(m *wire.ProcessOutput) *process.ProcessEvent {
+	d := &process.ProcessEvent_DataEvent{}
+	switch m.Stream {
+	case "stderr":
+		d.Output = &process.ProcessEvent_DataEvent_Stderr{Stderr: m.Data}
+	case "pty":
+		d.Output = &process.ProcessEvent_DataEvent_Pty{Pty: m.Data}
+	default:
+		d.Output = &process.ProcessEvent_DataEvent_Stdout{Stdout: m.Data}
+	}
+	return &process.ProcessEvent{Event: &process.ProcessEvent_Data{Data: d}}
+}
+
 func endEvent(m *wire.ProcessExited) *process.ProcessEvent_EndEvent {
 	end := &process.ProcessEvent_EndEvent{ExitCode: int32(m.ExitCode), Exited: m.Signal == "", Status: fmt.Sprintf("exit status %d", m.ExitCode)}
 	if m.Signal != "" {
 		end.Status = "signal: " + m.Signal
 	}
-	note := ""
 	if m.ExitCode != 0 {
-		note = end.Status
+		end.Error = &end.Status
 	}
 	if m.Truncated {
-		if note != "" {
-			note += "; "
-		}
-		note += "a part of the output was left out because it was not read in time"
-	}
-	if note != "" {
-		end.Error = &note
+		leftOut(end)
 	}
 	return end
 }
 
-// tell hands an event to every client that follows, at the pace of the slowest.
-func (p *proc) tell(e *process.ProcessEvent) {
-	p.mu.Lock()
-	subs := make([]*subscriber, 0, len(p.subs))
-	for s := range p.subs {
-		subs = append(subs, s)
+// leftOut adds to an end that not all output came.
+func leftOut(end *process.ProcessEvent_EndEvent) {
+	note := "a part of the output was left out because it was not read in time"
+	if end.Error != nil {
+		note = *end.Error + "; " + note
 	}
-	p.mu.Unlock()
-	for _, s := range subs {
-		select {
-		case s.events <- e:
-		case <-s.left:
-		case <-p.f.ctx.Done():
-			return
-		}
-	}
-}
-
-func (p *proc) subscribe() *subscriber {
-	s := &subscriber{events: make(chan *process.ProcessEvent), left: make(chan struct{})}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.subs[s] = struct{}{}
-	return s
-}
-
-func (p *proc) unsubscribe(s *subscriber) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.subs, s)
-	close(s.left)
+	end.Error = &note
 }
 
 func (p *proc) hasEnded() bool {
@@ -167,17 +180,17 @@ func (p *proc) hasEnded() bool {
 	}
 }
 
-func (f *Face) add(sandbox string, p *proc) {
+func (f *Face) add(p *proc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.procs[sandbox] == nil {
-		f.procs[sandbox] = map[*proc]struct{}{}
+	if f.procs[p.sandbox] == nil {
+		f.procs[p.sandbox] = map[*proc]struct{}{}
 	}
-	f.procs[sandbox][p] = struct{}{}
+	f.procs[p.sandbox][p] = struct{}{}
 }
 
 // retain keeps an ended process for a while, then forgets it.
-func (f *Face) retain(sandbox string, p *proc) {
+func (f *Face) retain(p *proc) {
 	t := time.NewTimer(retained)
 	defer t.Stop()
 	select {
@@ -186,12 +199,13 @@ func (f *Face) retain(sandbox string, p *proc) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.procs[sandbox], p)
-	if len(f.procs[sandbox]) == 0 {
-		delete(f.procs, sandbox)
+	delete(f.procs[p.sandbox], p)
+	if len(f.procs[p.sandbox]) == 0 {
+		delete(f.procs, p.sandbox)
 	}
 }
 
+// processesOf gives the processes of a sandbox, in order of their numbers.
 func (f *Face) processesOf(sandbox string) []*proc {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,6 +213,7 @@ func (f *Face) processesOf(sandbox string) []*proc {
 	for p := range f.procs[sandbox] {
 		list = append(list, p)
 	}
+	slices.SortFunc(list, func(a, b *proc) int { return cmp.Compare(a.info.Pid, b.info.Pid) })
 	return list
 }
 

@@ -44,13 +44,6 @@ func (f *Face) Sandbox() http.Handler {
 	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxRPCBody), connect.WithRecover(f.recovered)}
 	mux.Handle(process.NewProcessHandler(processes{f}, options...))
 	mux.Handle(filesystem.NewFilesystemHandler(directories{f}, options...))
-	errs := connect.NewErrorWriter()
-	notOffered := func(w http.ResponseWriter, r *http.Request) {
-		_ = errs.Write(w, r, connect.NewError(connect.CodeUnimplemented, sentence("This is not offered by this hub yet.")))
-	}
-	for _, procedure := range []string{"process.Process/Update", "process.Process/SendInput", "process.Process/CloseStdin"} {
-		mux.HandleFunc("/"+procedure, notOffered)
-	}
 	mux.HandleFunc("GET /files", f.download) // and HEAD
 	mux.HandleFunc("POST /files", f.upload)
 	mux.HandleFunc("GET /health", f.health)
@@ -76,7 +69,7 @@ func (f *Face) Sandbox() http.Handler {
 			r.URL.Path, r.URL.RawPath = "/"+path, ""
 		}
 		if port := r.Header.Get("E2b-Sandbox-Port"); port != "" && port != "49983" {
-			writeError(w, http.StatusNotFound, "Ports of the computer are not reachable through this hub.")
+			noPort(w, port)
 			return
 		}
 		if !f.admit(w, r, c, id) {
