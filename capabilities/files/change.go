@@ -254,6 +254,7 @@ func (o *deleteOp) remove(ctx context.Context, parent *os.Root) (n removed, err 
 		if o.p.OnlyEmpty && now.isDir() && !empty(now) {
 			return removed{}, notEmpty(o.p.Path)
 		}
+		o.e.deleted.note(o.place.abs())
 		gone := false
 		if noted, gone, err = o.j.notes.Takes(ctx, parent, o.place.rel); err != nil && ctx.Err() == nil {
 			return removed{}, consent.ErrChanged

@@ -46,6 +46,7 @@ type Executor struct {
 	o       Options
 	journal journal
 	names   owners
+	deleted departures
 
 	mu     sync.Mutex
 	closed bool               // guarded by mu

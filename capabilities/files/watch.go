@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 
 	"localpc/capabilities"
@@ -56,12 +57,45 @@ func (j *jail) folderAt(name, why string) (asked, place, error) {
 // watched folder.
 type change struct{ op, rel string }
 
+// departures are names that are deleted by moving away what is there, so that it
+// can be put back: who watches the folder is told of a delete. The zero value
+// is ready; safe for concurrent use.
+type departures struct {
+	mu  sync.Mutex
+	all map[string]time.Time // guarded by mu; by path on the disk
+}
+
+// departureFor is how long a delete and its event may lie apart.
+const departureFor = 10 * time.Second
+
+func (d *departures) note(abs string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil {
+		d.all = map[string]time.Time{}
+	}
+	now := time.Now()
+	for name, when := range d.all {
+		if now.Sub(when) > departureFor {
+			delete(d.all, name)
+		}
+	}
+	d.all[abs] = now
+}
+
+func (d *departures) has(abs string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	when, noted := d.all[abs]
+	return noted && time.Since(when) <= departureFor
+}
+
 // tellEvery is the least time between two replies: what changes in between is
 // told together.
 const tellEvery = 20 * time.Millisecond
 
 func (o *watchOp) run(ctx context.Context, out capabilities.Output) (capabilities.Result, error) {
-	w, err := newWatcher(o.place, o.p.Recursive)
+	w, err := newWatcher(o.place, o.p.Recursive, &o.e.deleted)
 	if err != nil {
 		return capabilities.Result{}, fileError(err, o.p.Path)
 	}

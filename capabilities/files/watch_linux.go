@@ -30,6 +30,7 @@ type watcher struct {
 	fd        int
 	at        place // the watched folder
 	recursive bool
+	deleted   *departures
 	top       *watched
 	byWD      map[int32]*watched
 	moves     map[uint32]moved // by cookie: what has left its name and may come to another
@@ -60,7 +61,7 @@ type moved struct {
 	when       time.Time
 }
 
-func newWatcher(at place, recursive bool) (_ *watcher, err error) {
+func newWatcher(at place, recursive bool, deleted *departures) (_ *watcher, err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return nil, wire.Wrap(err, wire.CodeOverloaded, "This computer's programs watch as many places as its system allows (%s). End a watch or a program that watches, or raise the limit: sudo sysctl fs.inotify.max_user_instances=1024.", limitOf("max_user_instances"))
@@ -68,7 +69,7 @@ func newWatcher(at place, recursive bool) (_ *watcher, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{fd: fd, f: os.NewFile(uintptr(fd), "inotify"), at: at, recursive: recursive,
+	w := &watcher{fd: fd, f: os.NewFile(uintptr(fd), "inotify"), at: at, recursive: recursive, deleted: deleted,
 		byWD: map[int32]*watched{}, moves: map[uint32]moved{}, buf: make([]byte, 64<<10)}
 	defer func() {
 		if err != nil {
@@ -375,7 +376,11 @@ func (w *watcher) event(wd int32, mask, cookie uint32, name string) error {
 		return w.found(d, name, true)
 	case mask&unix.IN_MOVED_FROM != 0:
 		delete(d.told, name)
-		w.emit("rename", d, name)
+		op := "rename"
+		if rel, in := w.rel(d); in && w.deleted.has(w.at.child(path.Join(rel, name)).abs()) {
+			op = "remove"
+		}
+		w.emit(op, d, name)
 		if c := d.children[name]; c != nil {
 			w.leave(c)
 			w.moves[cookie] = moved{dir: c, when: time.Now()}

@@ -175,6 +175,44 @@ func TestWatchOfOwnWrites(t *testing.T) {
 	v.until("create .localpc-notes.tmp")
 }
 
+// What is deleted by moving it away, so that it can be undone, is told as
+// deleted.
+func TestWatchOfADeleteThatIsKept(t *testing.T) {
+	r := newRig(t)
+	away := filepath.Join(filepath.Dir(r.s.Folder), "away")
+	must(t, os.Mkdir(away, 0o700))
+	r.e = New(Options{Journal: r.e.o.Journal, Keep: mover{folder: r.s.Folder, away: away}})
+	r.put("d/f", "x")
+	r.put("d/g", "x")
+	v := r.watch(wire.FileWatch{Path: ".", Recursive: true})
+	must(t, r.delete("d/f"))
+	must(t, os.Rename(r.at("d/g"), filepath.Join(away, "g"))) // the person
+	must(t, r.delete("d"))
+	wantOps(t, r.mark(v, ".", "end"), "remove d/f", "rename d/g", "remove d")
+	if got := capabilitytest.Tree(t, away); !strings.Contains(got, "kept0") || !strings.Contains(got, "kept2") {
+		t.Errorf("it was not moved away:\n%s", got)
+	}
+}
+
+// mover keeps what is deleted by moving it away.
+type mover struct {
+	capabilities.Keep
+	capabilities.Notes
+	folder, away string
+}
+
+func (mover) Would(*capabilities.Session, int64) bool                  { return true }
+func (m mover) Begin(*capabilities.Session, string) capabilities.Notes { return m }
+func (mover) End()                                                     {}
+func (m mover) Takes(_ context.Context, _ *os.Root, rel string) (capabilities.Change, bool, error) {
+	n, err := os.ReadDir(m.away)
+	if err != nil {
+		return nil, false, err
+	}
+	err = os.Rename(filepath.Join(m.folder, rel), filepath.Join(m.away, "kept"+strconv.Itoa(len(n))))
+	return unnoted{}, err == nil, err
+}
+
 // notify-rs/notify#531: an editor that saves by rename is seen every time.
 func TestWatchOfAnEditorThatRenames(t *testing.T) {
 	r := newRig(t)

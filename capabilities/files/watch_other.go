@@ -11,7 +11,7 @@ import (
 type watcher struct{}
 
 // newWatcher: watching is offered on Linux only so far.
-func newWatcher(place, bool) (*watcher, error) {
+func newWatcher(place, bool, *departures) (*watcher, error) {
 	return nil, wire.Errorf(wire.CodeNotSupported, "This kind of computer cannot watch folders yet. List the folder again to see what has changed.")
 }
 
