@@ -41,8 +41,11 @@ type Change struct {
 	Mode   uint32 `toml:"mode"`
 	// Made are folders that were made for it, the outermost first. They go with
 	// it when they are empty.
-	Made []string  `toml:"made,omitempty"`
-	At   time.Time `toml:"at"`
+	Made []string `toml:"made,omitempty"`
+	// Entry names the format of a file that belongs to another program, into
+	// which an entry was put; "" when the whole file is ours.
+	Entry string    `toml:"entry,omitempty"`
+	At    time.Time `toml:"at"`
 }
 
 // HashOf names contents.
@@ -146,6 +149,10 @@ func (b *Book) record(c Change) error {
 // Write puts a file in its place, and what was there into the book first. A
 // link is followed: what it names is written.
 func (b *Book) Write(path, what string, data []byte, perm fs.FileMode) error {
+	return b.put(path, what, data, perm, "")
+}
+
+func (b *Book) put(path, what string, data []byte, perm fs.FileMode, entry string) error {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return err
@@ -153,7 +160,7 @@ func (b *Book) Write(path, what string, data []byte, perm fs.FileMode) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := Change{Path: path, What: what, Hash: HashOf(data)}
+	c := Change{Path: path, What: what, Hash: HashOf(data), Entry: entry}
 	before, fi, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -262,6 +269,8 @@ func putBack(c Change) (same bool, err error) {
 	switch {
 	case c.Was && now == HashOf([]byte(c.Before)):
 		return true, nil // it was never written, or is put back already
+	case now != c.Hash && c.Entry != "":
+		return putBackEntry(c, contents)
 	case now != c.Hash:
 		return false, nil
 	case c.Was:
