@@ -33,6 +33,7 @@ type cli struct {
 	run    runFlags
 	pair   pairFlags
 	remove removeFlags
+	mcp    mcpFlags
 	// passphraseFile has the passphrase of the encrypted file; "" for none.
 	passphraseFile string
 }
@@ -54,6 +55,7 @@ func commands() map[string]command {
 		"secrets":   {run: secrets, flags: passphraseFlag},
 		"stop-work": {run: stopWork},
 		"resume":    {run: resume},
+		"mcp":       {run: mcpCommand, flags: mcpFlagSet},
 		"quit":      {run: quit},
 		"autostart": {run: autostartCommand},
 		"remove":    {run: removeCommand, flags: removeFlagSet},

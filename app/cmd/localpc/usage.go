@@ -29,6 +29,10 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
       --passphrase-file FILE instead of typing it
   localpc autostart [on|off|status]
                              start this program when you log in
+  localpc mcp                let a program use this computer that speaks MCP over
+                             standard input and output (Claude Desktop)
+      --program NAME         its name, as cards show it
+      --hub URL              a hub elsewhere, with its key in LOCALPC_KEY
   localpc stop-work          stop everything and pause
   localpc resume
   localpc quit
