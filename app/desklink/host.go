@@ -474,7 +474,7 @@ func (h *Host) take(p *process, u Up) {
 func (h *Host) intend(p *process, in snapshot.Intent) {
 	defer h.wg.Done()
 	reply, err := h.o.OnIntent(h.ctx, in)
-	d := Down{Told: &Told{Intent: in.Kind, OK: err == nil, Text: reply.Text}}
+	d := Down{Told: &Told{Intent: in.Kind, OK: err == nil, Text: reply.Text, Question: reply.Question}}
 	switch {
 	case err != nil:
 		d.Told.Text = err.Error()

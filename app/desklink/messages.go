@@ -79,6 +79,8 @@ type Told struct {
 	Intent snapshot.IntentKind `json:"intent"`
 	OK     bool                `json:"ok"`
 	Text   string              `json:"text"`
+	// Question is what the person has to agree to before it is done.
+	Question string `json:"question,omitempty"`
 }
 
 // Removed is how the removal from this computer ended.

@@ -220,6 +220,13 @@ func (k *Kept) Tidy(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(list, func(a, b *kept) int { return int(a.Place - b.Place) })
+	var idle []*mirror
+	for folder, m := range k.mirrors {
+		if m.idle(now) {
+			idle = append(idle, m)
+			delete(k.mirrors, folder)
+		}
+	}
 	left := k.bytes
 	for _, r := range list {
 		// What has no old versions costs nothing, and is in nobody's way.
@@ -229,6 +236,9 @@ func (k *Kept) Tidy(ctx context.Context) {
 		}
 	}
 	k.mu.Unlock()
+	for _, m := range idle {
+		m.drop()
+	}
 	for _, r := range gone {
 		if err := k.forget(ctx, r.Request); err != nil {
 			k.o.Log.Warn("An old version could not be removed", "err", err)

@@ -95,6 +95,15 @@ func (k *Kept) Leave(folder string) {
 	}
 }
 
+// idle: no command has run there for long.
+func (m *mirror) idle(now time.Time) bool {
+	if !m.mu.TryLock() {
+		return false
+	}
+	defer m.mu.Unlock()
+	return len(m.windows) == 0 && now.Sub(m.used) > mirrorIdle
+}
+
 // drop removes the copies.
 func (m *mirror) drop() {
 	m.mu.Lock()

@@ -177,6 +177,9 @@ func renameNew(from *dir, a string, to *dir, b string) error {
 	return to.chmod(b, n.mode)
 }
 
+// Full tells whether something failed since a disk is full.
+func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
 func crossDevice(err error) bool { return errors.Is(err, unix.EXDEV) }
 
 func hardLink(from *dir, a string, to *dir, b string) error {

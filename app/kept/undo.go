@@ -129,8 +129,10 @@ type undo struct {
 }
 
 var (
-	errNothingKept = errors.New("nothing of this is kept any more")
-	errFolderGone  = errors.New("the folder is not there any more, or another one has taken its place")
+	// ErrNothing: nothing of what is to be undone is kept any more. ErrFolder: its
+	// folder is not there, or another one is.
+	ErrNothing = errors.New("nothing of this is kept any more")
+	ErrFolder  = errors.New("the folder is not there any more, or another one has taken its place")
 )
 
 // undo looks up what is to be undone. id "" is for looking only.
@@ -149,7 +151,7 @@ func (k *Kept) undo(id string, requests []string) (*undo, error) {
 	}
 	k.mu.Unlock()
 	if len(w.of) == 0 {
-		return nil, errNothingKept
+		return nil, ErrNothing
 	}
 	first := w.of[0]
 	w.r = &kept{Kept: store.Kept{Request: id, Folder: first.Folder, FolderID: first.FolderID, Time: k.o.Now(), State: store.KeptOpen, About: "{}"}}
@@ -158,7 +160,7 @@ func (k *Kept) undo(id string, requests []string) (*undo, error) {
 	}
 	var err error
 	if w.folder, err = folderOf(first.Kept); err != nil {
-		return nil, fmt.Errorf("%w: %w", errFolderGone, err)
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	return w, nil
 }

@@ -52,6 +52,10 @@ func rateIn(r *settings.Rates, capability string) *int {
 // shownSettings are the settings as the window shows them.
 func (m *Machine) shownSettings(set settings.Settings) snapshot.Settings {
 	s := snapshot.Settings{Name: set.Name, Folder: set.Folder, Data: m.o.Paths.Data, Version: m.o.Version}
+	s.KeepGB, s.KeepUsual = set.KeepGB, settings.UsualKeepGB
+	if m.o.Kept != nil {
+		s.KeptBytes = m.o.Kept.Bytes()
+	}
 	usual := settings.UsualRates
 	for _, r := range rateLabels {
 		shown := snapshot.Rate{Capability: r.capability, Label: r.label, PerMinute: *rateIn(&set.Rates, r.capability), Usual: *rateIn(&usual, r.capability)}
@@ -116,6 +120,9 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 			return snapshot.Reply{}, sentence(fmt.Sprintf("A rate is a number from 1 to %d a minute.", settings.MaxRate))
 		}
 	}
+	if c.KeepGB != nil && (*c.KeepGB < -1 || *c.KeepGB > settings.MaxKeepGB) {
+		return snapshot.Reply{}, sentence(fmt.Sprintf("Old versions may take from 1 to %d GB.", settings.MaxKeepGB))
+	}
 	if len(c.Rates) > 0 {
 		if err := m.note(ctx, "rates set", fmt.Sprint(c.Rates)); err != nil {
 			return snapshot.Reply{}, err
@@ -132,9 +139,12 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 			return snapshot.Reply{}, sentence(upper(err.Error()) + ".")
 		}
 	}
-	if c.Name != nil || c.Folder != nil || len(c.Rates) > 0 {
+	if c.Name != nil || c.Folder != nil || len(c.Rates) > 0 || c.KeepGB != nil {
 		err := m.save(func(s *settings.Settings) {
 			s.Name, s.Folder = name, folder
+			if c.KeepGB != nil {
+				s.KeepGB = *c.KeepGB
+			}
 			for capability, n := range c.Rates {
 				*rateIn(&s.Rates, capability) = n
 			}
@@ -145,6 +155,9 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 	}
 	if name != before.Name {
 		m.background(m.rename)
+	}
+	if c.KeepGB != nil && m.o.Kept != nil {
+		m.background(m.o.Kept.Tidy)
 	}
 	return say("Saved."), nil
 }

@@ -133,6 +133,8 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 	kind := flightRequest
 	if t.executor == capabilities.Capability(m.chats) {
 		t.who = m.chats.who()
+	} else if u, ok := msg.Payload.(*undoing); ok {
+		t.who = m.undos.who(u)
 	} else if open, ok := msg.Payload.(*wire.SessionOpen); ok {
 		hub, name := m.link.hub()
 		t.who = asker{hub: hub, hubName: name, session: open.SessionID, folder: m.sessions.wish(open.Folder),

@@ -111,6 +111,8 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		return m.change(ctx, in.Changes)
 	case snapshot.SelfTest:
 		return m.selfTest()
+	case snapshot.Undo, snapshot.UndoSession:
+		return m.undo(ctx, in)
 	case snapshot.Remove:
 		return m.remove(ctx, in.Text, in.Way)
 	case snapshot.Quit:

@@ -345,7 +345,9 @@ func (j *journal) entries(left func(session string) int) ([]snapshot.Entry, snap
 		if it.e.Left > 0 {
 			it.e.Left = min(it.e.Left, left(it.session))
 		}
-		out = append(out, it.entry())
+		e := it.entry()
+		j.m.undoable(&e)
+		out = append(out, e)
 	}
 	return out, j.today
 }
@@ -356,6 +358,23 @@ func (it *item) entry() snapshot.Entry {
 		e.Sent, e.Took = it.live.count(), time.Since(it.began)
 	}
 	return e
+}
+
+// title is what an entry asked for, in a few words.
+func (j *journal) title(id string) string {
+	j.mu.Lock()
+	it := j.byID[id]
+	j.mu.Unlock()
+	if it != nil {
+		return it.e.What
+	}
+	entries, err := j.m.o.Store.EntriesByRef(context.Background(), id)
+	if err == nil {
+		if e, _, ok := entryOf(entries); ok {
+			return e.What
+		}
+	}
+	return "an earlier request"
 }
 
 // unanswered is the request of an entry that may be allowed next time.
@@ -399,6 +418,7 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 	}
 	j.mu.Unlock()
 	if open != nil {
+		j.m.undoable(&open.Entry)
 		return open, nil
 	}
 	entries, err := j.m.o.Store.EntriesByRef(ctx, id)
@@ -414,6 +434,7 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 	if now != nil {
 		d.Entry = *now // as the list has it, so that neither is news to the other
 	}
+	j.m.undoable(&d.Entry)
 	if whole := wholeOf(entries); whole != "" {
 		switch text, kept, err := j.m.o.Store.Output(whole); {
 		case err != nil:
@@ -484,7 +505,11 @@ func (j *journal) find(ctx context.Context, text, capability string) ([]snapshot
 		return nil, sentence("The record could not be searched.")
 	}
 	slices.SortStableFunc(out, func(a, b snapshot.Entry) int { return b.Time.Compare(a.Time) })
-	return out[:min(len(out), snapshot.MaxEntries)], nil
+	out = out[:min(len(out), snapshot.MaxEntries)]
+	for i := range out {
+		j.m.undoable(&out[i])
+	}
+	return out, nil
 }
 
 func contains(s, part string) bool {

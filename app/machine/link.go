@@ -290,6 +290,9 @@ func (l *link) hello() wire.Hello {
 }
 
 func (l *link) status() wire.Status {
+	if k := l.m.o.Kept; k != nil {
+		l.m.background(k.Tidy) // it looks once an hour
+	}
 	l.m.metrics.kick()
 	return wire.Status{Waiting: l.m.asks.Waiting(), Record: l.head()}
 }

@@ -61,7 +61,7 @@ type Hooks struct {
 	Remove func(keep bool)
 }
 
-// Options build a Machine. All but Keychain, Unkept, Hub, Folder, Warnings,
+// Options build a Machine. All but Keychain, Unkept, Kept, Hub, Folder, Warnings,
 // Autostart, SelfTest and Hooks are needed.
 type Options struct {
 	Paths    settings.Paths
@@ -76,8 +76,10 @@ type Options struct {
 	// Unkept says why it can't be used; nil when it can.
 	Unkept    error
 	Executors []capabilities.Capability
-	Policy    policy.Policy
-	Hub       EmbeddedHub
+	// Kept holds old versions; nil: nothing can be undone.
+	Kept   Kept
+	Policy policy.Policy
+	Hub    EmbeddedHub
 	// Folder is offered first on session cards; "" means the settings'.
 	Folder string
 	// ContainProblem says why nothing can run contained here; "" when it can.
@@ -110,6 +112,7 @@ type Machine struct {
 	flights  *flights
 	chats    *chats
 	connects *connects
+	undos    undos
 	keys     *programKeys
 	link     *link
 	lists    *lists
@@ -162,8 +165,9 @@ func New(o Options) (*Machine, error) {
 	m.metrics = &metrics{m: m}
 	m.chats = newChats(m)
 	m.connects = newConnects(m)
+	m.undos = undos{m}
 	m.keys = &programKeys{m: m}
-	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats}, o.Executors...)...)
+	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats, m.undos}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: book{o.Store, m.asks}, Log: o.Log})
 	return m, nil
 }
@@ -313,6 +317,10 @@ func (m *Machine) background(fn func(ctx context.Context)) bool {
 }
 
 func (m *Machine) changed() { m.pub.kick() }
+
+// Changed has a new snapshot made, after something that a part of the program
+// outside of the machine has done.
+func (m *Machine) Changed() { m.changed() }
 
 func (m *Machine) notify(r *consent.Request) {
 	for _, c := range m.o.Executors {

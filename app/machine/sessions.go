@@ -422,6 +422,7 @@ func (ss *sessions) end(ctx context.Context, id, reason, except string) error {
 	ss.mu.Unlock()
 	close(s.over)
 	ss.m.denied.over(id)
+	ss.m.leave(s.Folder)
 	if err := ss.m.o.Record.Happened(ctx, "session ended", s.who.principal.ID+": "+reason); err != nil {
 		failed = errors.Join(failed, err)
 	}
@@ -461,7 +462,8 @@ func (ss *sessions) snapshot() []snapshot.Session {
 		until, asleep := s.ends(), !s.asleep.IsZero()
 		s.mu.Unlock()
 		out = append(out, snapshot.Session{ID: s.ID, Principal: s.who.principal.Name, Agent: s.who.claims.Agent, Title: s.who.claims.Title,
-			Folder: s.Folder, Mode: policy.ModeWords(mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID), TrustedUntil: trusted, Asleep: asleep})
+			Folder: s.Folder, Mode: policy.ModeWords(mode), Since: s.opened, Until: until, Running: ss.m.runningIn(s.ID), Denied: ss.m.denied.of(s.ID), TrustedUntil: trusted, Asleep: asleep,
+			CanUndo: ss.m.undoableIn(s.ID)})
 	}
 	return out
 }

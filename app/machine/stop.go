@@ -22,6 +22,9 @@ type pausable struct {
 }
 
 func (p pausable) Decide(r consent.Request, remembered []consent.Stored, now time.Time) consent.Verdict {
+	if v, ok := byYou(r); ok {
+		return v
+	}
 	if opens(r) {
 		remembered = p.m.sessions.usable(remembered)
 	}

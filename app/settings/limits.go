@@ -24,6 +24,29 @@ type Rates struct {
 // UsualRates let an ordinary agent work and bound one that runs wild.
 var UsualRates = Rates{Session: 60, Files: 3000, Shell: 600, Network: 600}
 
+// Gigabytes of old versions: what is usual, and the most.
+const (
+	UsualKeepGB = 2
+	MaxKeepGB   = 10_000
+)
+
+func filledKeep(gb int) int {
+	if gb == 0 {
+		return UsualKeepGB
+	}
+	return gb
+}
+
+func checkKeep(gb int) error {
+	if gb < -1 || gb > MaxKeepGB {
+		return fmt.Errorf("keep_gb must be 1 to %d, -1 to keep no old versions, or 0 for the usual", MaxKeepGB)
+	}
+	return nil
+}
+
+// KeepBytes is how much of old versions is kept at most.
+func (s Settings) KeepBytes() int64 { return int64(max(s.KeepGB, 0)) << 30 }
+
 // MaxRate is the most that can be set: more than a session can make.
 const MaxRate = 100_000
 

@@ -38,6 +38,9 @@ type Settings struct {
 	// CAFile is a PEM file with authorities that hubs and proxies are trusted
 	// by, besides the system's; "" for none.
 	CAFile string `toml:"ca_file"`
+	// KeepGB is how many gigabytes of old versions are kept at most, for a week;
+	// 0 means UsualKeepGB, -1 that none are.
+	KeepGB int `toml:"keep_gb"`
 	// Secrets is where tokens and keys are kept: "keychain", or "file" for one
 	// encrypted with a passphrase. "localpc secrets" moves them.
 	Secrets string `toml:"secrets"`
@@ -66,6 +69,7 @@ func (p Paths) File() string     { return filepath.Join(p.Data, "settings.toml")
 func (p Paths) Hub() string      { return filepath.Join(p.Data, "hub") }
 func (p Paths) Spool() string    { return filepath.Join(p.Data, "spool") }
 func (p Paths) Sessions() string { return filepath.Join(p.Data, "sessions") }
+func (p Paths) Versions() string { return filepath.Join(p.Data, "versions") }
 func (p Paths) Lock() string     { return filepath.Join(p.Data, "lock") }
 func (p Paths) Secrets() string  { return filepath.Join(p.Data, "secrets.age") }
 func (p Paths) LogFile() string  { return filepath.Join(p.Data, "localpc.log") }
@@ -157,7 +161,7 @@ func (s *Settings) fill() bool {
 		s.Secrets = SecretsKeychain
 	}
 	s.AutoGPT = s.AutoGPT.Fill()
-	s.Capabilities, s.Rates = s.Capabilities.filled(), s.Rates.filled()
+	s.Capabilities, s.Rates, s.KeepGB = s.Capabilities.filled(), s.Rates.filled(), filledKeep(s.KeepGB)
 	return *s != before
 }
 
@@ -174,7 +178,7 @@ func (st *Store) Change(fn func(*Settings)) error {
 	defer st.mu.Unlock()
 	s := st.s
 	fn(&s)
-	s.Capabilities, s.Rates = s.Capabilities.filled(), s.Rates.filled()
+	s.Capabilities, s.Rates, s.KeepGB = s.Capabilities.filled(), s.Rates.filled(), filledKeep(s.KeepGB)
 	if err := s.validate(); err != nil {
 		return err
 	}
@@ -217,7 +221,7 @@ func (s Settings) validate() error {
 	if s.Secrets != SecretsKeychain && s.Secrets != SecretsFile {
 		return errors.New(`secrets must be "keychain" or "file"`)
 	}
-	if err := errors.Join(s.AutoGPT.Check(), s.Capabilities.check(), s.Rates.check()); err != nil {
+	if err := errors.Join(s.AutoGPT.Check(), s.Capabilities.check(), s.Rates.check(), checkKeep(s.KeepGB)); err != nil {
 		return err
 	}
 	return CheckLoopback(s.EmbeddedHub)

@@ -108,6 +108,11 @@ type Settings struct {
 	Rates   []Rate `json:"rates"`
 	Data    string `json:"data"` // where everything is kept
 	Version string `json:"version"`
+	// KeepGB is how much of old versions is kept at most, -1 for none, KeepUsual
+	// the default; KeptBytes how much there is.
+	KeepGB    int   `json:"keep_gb"`
+	KeepUsual int   `json:"keep_usual"`
+	KeptBytes int64 `json:"kept_bytes"`
 	// Checks are the last self-test's results; empty before there was one.
 	Checks   []Check `json:"checks,omitempty"`
 	Checking bool    `json:"checking,omitempty"`
@@ -376,6 +381,9 @@ type Changes struct {
 	Folder    *string        `json:"folder,omitempty"`
 	Autostart *bool          `json:"autostart,omitempty"`
 	Rates     map[string]int `json:"rates,omitempty"` // by capability; 0 for the usual
+	// KeepGB is how much of old versions is kept at most; -1 for none, 0 for the
+	// usual.
+	KeepGB *int `json:"keep_gb,omitempty"`
 }
 
 // Windows. Serialised.

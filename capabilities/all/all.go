@@ -19,6 +19,8 @@ type Options struct {
 	Spawn string
 	// Journal is a directory for what must be rolled back at the next start.
 	Journal string
+	// Keep holds what requests replace and delete; nil: nothing is kept.
+	Keep capabilities.Keep
 	// Connect takes a contained command's connection through the seven steps;
 	// nil: commands have no network.
 	Connect capabilities.Connector
@@ -41,6 +43,6 @@ func New(o Options) ([]capabilities.Capability, *shell.Shell, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Log: o.Log}), sh,
+	return []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Keep: o.Keep, Log: o.Log}), sh,
 		network.New(network.Options{Proxy: o.Proxy, Log: o.Log})}, sh, nil
 }

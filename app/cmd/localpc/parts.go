@@ -15,6 +15,7 @@ import (
 
 	"localpc/app/control"
 	"localpc/app/desklink"
+	versions "localpc/app/kept"
 	"localpc/app/login"
 	"localpc/app/machine"
 	"localpc/app/settings"
@@ -106,14 +107,24 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		p.log.Warn("The settings of this computer's network can't be used", "err", err)
 		network = &tunnel.Network{} // the link to a hub says what to mend
 	}
-	executors, sh, err := all.New(all.Options{Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
+	old, err := versions.Open(ctx, versions.Options{Dir: c.paths.Versions(), Store: st, Limit: func() int64 { return p.set.Get().KeepBytes() },
+		Changed: func() {
+			if p.machine != nil {
+				p.machine.Changed()
+			}
+		}, Log: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, old.Close)
+	executors, sh, err := all.New(all.Options{Keep: old, Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
 		Connect: func(ctx context.Context, c *capabilities.Connect) error { return p.machine.Connect(ctx, c) }, Proxy: network.Through, Log: p.log})
 	if err != nil {
 		return nil, err
 	}
 	p.hub = &embedded{paths: c.paths, set: p.set, log: p.log}
 	p.closers = append(p.closers, p.hub.Stop)
-	o := machine.Options{Paths: c.paths, Settings: p.set, Store: st, Record: rec, Keychain: keychain, Executors: executors,
+	o := machine.Options{Paths: c.paths, Settings: p.set, Store: st, Record: rec, Keychain: keychain, Executors: executors, Kept: old,
 		Policy: c.run.policyOf(), Hub: p.hub, Folder: c.run.folder, ContainProblem: sh.Probe(ctx), Version: version, Log: p.log}
 	if kept {
 		o.RecordKey = key.Public().(ed25519.PublicKey)
