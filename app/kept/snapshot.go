@@ -462,10 +462,11 @@ func (d *diff) note(ctx context.Context) error {
 		return err
 	}
 	r.Bytes = d.bytes
-	if long := k.o.Now().Sub(w.began); long >= longRun {
+	long := k.o.Now().Sub(w.began)
+	if long >= longRun {
 		r.about.Long = long
 	}
-	r.about.Shared = w.shared
+	r.about.Shared = w.shared && long >= sharedRun
 	text, err := json.Marshal(r.about)
 	if err != nil {
 		return err

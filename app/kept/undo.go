@@ -27,6 +27,9 @@ func (e *Newer) Error() string { return e.Question }
 // worked in the folder meanwhile.
 const longRun = time.Minute
 
+// sharedRun is the same where it is known that others of ours worked there.
+const sharedRun = 2 * time.Second
+
 // Ask says what undoing requests, the newest first, would overwrite: a question
 // to the person, "" when there is nothing to be asked. It changes nothing.
 func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err error) {

@@ -39,7 +39,7 @@ func New(o Options) ([]capabilities.Capability, *shell.Shell, error) {
 	if len(restored) > 0 {
 		o.Log.Warn("Writes that were cut off were rolled back", "count", len(restored))
 	}
-	sh, err := shell.New(shell.Options{Spawn: o.Spawn, Connect: o.Connect, Log: o.Log})
+	sh, err := shell.New(shell.Options{Spawn: o.Spawn, Connect: o.Connect, Keep: o.Keep, Log: o.Log})
 	if err != nil {
 		return nil, nil, err
 	}

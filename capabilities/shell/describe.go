@@ -49,7 +49,7 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 		pl.judged = judge.Line(c)
 		pl.scripts = findScripts(root, pl)
 	}
-	o := look.Options{Session: pl.session, Real: pl.realOf, StartsUp: startsUp}
+	o := look.Options{Session: pl.session, Real: pl.realOf, StartsUp: startsUp, Undo: func(ctx context.Context) string { return s.undoWords(ctx, pl) }}
 	if pl.noContain == "" {
 		o.Ask = func(ctx context.Context, dir string, argv []string) ([]byte, error) { return s.ask(ctx, pl, dir, argv) }
 	}
@@ -60,7 +60,7 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	pl.found = look.At(ctx, pl.judged, o)
-	pl.fingerprint = fingerprintOf(pl.folder, pl.scripts, pl.found.Fingerprint)
+	pl.fingerprint = fingerprintOf(pl.folder, pl.scripts, pl.found.Fingerprint+pl.undo)
 }
 
 // check passes what is found now to the grant. A look for a card may have had
@@ -72,7 +72,7 @@ func (pl *plan) check(g consent.Grant, d consent.Digest) error {
 		if err != consent.ErrChanged {
 			break
 		}
-		err = g.Check(d, fingerprintOf(pl.folder, pl.scripts, m))
+		err = g.Check(d, fingerprintOf(pl.folder, pl.scripts, m+pl.undo))
 	}
 	return err
 }

@@ -49,6 +49,7 @@ type plan struct {
 	scripts     []script
 	fingerprint string // of all that was looked at
 	noContain   string // why it can't be contained, or ""
+	undo        string // how far what it loses can be undone; "" for not at all
 	folder      capabilities.FileID
 }
 

@@ -29,6 +29,17 @@ func (s *Shell) runCommand(ctx context.Context, c capabilities.Call, g consent.G
 		return capabilities.Result{}, wire.Errorf(wire.CodeDenied, "This session may only look, so its commands do not run with full access.")
 	}
 
+	held, err := s.hold(ctx, pl, g.Request())
+	if err != nil {
+		return capabilities.Result{}, ended(ctx, err)
+	}
+	var notes []string
+	letGo := func() {
+		if held != nil {
+			notes, held = held.End(context.WithoutCancel(ctx)), nil
+		}
+	}
+	defer letGo()
 	var before *listing
 	if contained && sess.Mode != consent.ModeLook {
 		before = s.list(ctx, sess)
@@ -56,6 +67,8 @@ func (s *Shell) runCommand(ctx context.Context, c capabilities.Call, g consent.G
 	if before != nil {
 		res.Notes = append(res.Notes, s.learn(context.WithoutCancel(ctx), sess, before)...)
 	}
+	letGo()
+	res.Notes = append(res.Notes, notes...)
 	return res, err
 }
 

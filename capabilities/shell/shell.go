@@ -37,7 +37,10 @@ type Options struct {
 	// Connect takes each connection that a contained command asks for through
 	// the seven steps; nil: there is no network in a container.
 	Connect capabilities.Connector
-	Log     *slog.Logger // nil: slog.Default
+	// Keep holds the folder before a command that may change it; nil: what a
+	// command changes can't be undone.
+	Keep capabilities.Keep
+	Log  *slog.Logger // nil: slog.Default
 }
 
 // Shell is the executor of commands. It is safe for concurrent use.

@@ -38,6 +38,9 @@ type Options struct {
 	// Max is how many names are looked at; 0 means 20,000. A later look at the
 	// same files comes exactly as far.
 	Max int
+	// Undo says how far what is lost can be undone: "can be undone". It is asked
+	// once, and only where something is lost; nil or "": it can't be.
+	Undo func(ctx context.Context) string
 	// StartsUp tells whether a name in the folder is one that other programs
 	// run on their own.
 	StartsUp func(rel string) bool
@@ -73,8 +76,9 @@ type looker struct {
 	part   *tallies // of the part at hand
 	looked int
 	listed int
-	full   bool // a bound was reached
-	late   bool // the time was over
+	full   bool   // a bound was reached
+	late   bool   // the time was over
+	undone string // what Undo said
 }
 
 // At counts what the acts of j would do. It is bounded by ctx, and by numbers.
@@ -123,7 +127,7 @@ func At(ctx context.Context, j judge.Judgement, o Options) Found {
 		f.Steps = append(f.Steps[:maxSteps-1], "And "+count(n-maxSteps+1, "more step", "more steps"))
 	}
 	f.More = l.more()
-	f.Effects, f.High = l.all.effects(f.More)
+	f.Effects, f.High = l.all.effects(f.More, l.undo)
 	f.Wants = l.all.wants()
 	f.Fingerprint, f.Marks = l.print.sum("all"), l.print.marks
 	if l.late {
@@ -136,6 +140,20 @@ func (l *looker) close() {
 	for _, b := range l.bases {
 		b.root.Close()
 	}
+}
+
+// undo is how an effect ends that loses something in the folder.
+func (l *looker) undo() string {
+	if l.o.Undo == nil {
+		return cannotUndo
+	}
+	if l.undone == "" {
+		l.undone = cannotUndo
+		if words := l.o.Undo(l.ctx); words != "" {
+			l.undone = "; " + words
+		}
+	}
+	return l.undone
 }
 
 func (l *looker) more() bool { return l.full || l.late }

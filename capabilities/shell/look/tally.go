@@ -45,10 +45,10 @@ var verbInfo = [verbs]struct {
 	settings: {consent.EffectSettings, "changes settings", "change settings", ""},
 	env:      {consent.EffectEnv, "sets", "set", ", which changes what programs run"},
 	startup:  {consent.EffectStartup, "changes", "change", ", which other programs run"},
-	deletes:  {consent.EffectDelete, "deletes", "delete", "; cannot be undone"},
-	replaces: {consent.EffectOverwrite, "replaces", "replace", "; cannot be undone"},
-	edits:    {consent.EffectOverwrite, "changes", "change", "; cannot be undone"},
-	cuts:     {consent.EffectOverwrite, "cuts", "cut", "; cannot be undone"},
+	deletes:  {consent.EffectDelete, "deletes", "delete", cannotUndo},
+	replaces: {consent.EffectOverwrite, "replaces", "replace", cannotUndo},
+	edits:    {consent.EffectOverwrite, "changes", "change", cannotUndo},
+	cuts:     {consent.EffectOverwrite, "cuts", "cut", cannotUndo},
 	appends:  {consent.EffectOverwrite, "adds to", "add to", ""},
 	moves:    {consent.EffectMove, "moves", "move", "; they can be moved back"},
 	stashes:  {consent.EffectMove, "puts aside the changes of", "put aside the changes of", "; git stash pop brings them back"},
@@ -91,6 +91,7 @@ type tally struct {
 	outs        []string // outside, as the command sees it
 	to          string   // moves: where to
 	parting     bool     // moves: out of the folder
+	passing     bool     // some of it is in the session's own places
 	seen        map[string]bool
 }
 
@@ -106,6 +107,7 @@ func (y *tally) hit(s spot, own bool) {
 	}
 	y.seen[k] = true
 	y.foreign = y.foreign || !own
+	y.passing = y.passing || s.on.own
 	y.add(s, s.node.mode.IsDir())
 	if s.node.mode.IsRegular() {
 		y.bytes += s.node.size
@@ -201,7 +203,7 @@ func (t *tallies) of(v verb) *tally {
 }
 
 // effects are one a kind.
-func (t *tallies) effects(cut bool) (out []consent.Effect, high bool) {
+func (t *tallies) effects(cut bool, undo func() string) (out []consent.Effect, high bool) {
 	for v := range verbs {
 		y := &t[v]
 		if !y.used || v == startup && y.files == 0 {
@@ -209,7 +211,7 @@ func (t *tallies) effects(cut bool) (out []consent.Effect, high bool) {
 		}
 		y.more = y.more || cut && v.touches()
 		high = high || v.high() || (v == deletes || v == moves) && len(y.outs) > 0
-		e := consent.Effect{Kind: verbInfo[v].kind, Text: y.text(v), Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v)}
+		e := consent.Effect{Kind: verbInfo[v].kind, Text: y.undoable(y.text(v), undo), Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v)}
 		if v == creates || v == accesses {
 			e.Bytes = 0
 		}
@@ -247,14 +249,38 @@ func (y *tally) own(v verb) bool {
 	return v.touches() && v != creates && !y.foreign && !y.more && !y.may && len(y.outs) == 0 && !y.parting
 }
 
-// joined puts two sentences of one kind together; what cannot be undone is
-// said once, at the end.
-func joined(a, b string) string {
-	const undone = "; cannot be undone"
-	a, one := strings.CutSuffix(a, undone)
-	b, two := strings.CutSuffix(b, undone)
-	if one || two {
-		return a + ", " + b + undone
+// cannotUndo ends an effect that loses something for good.
+const cannotUndo = "; cannot be undone"
+
+// undoable says of what is lost in the folder that it can be undone, where it
+// can. What is outside, or in the session's own places, is not kept.
+func (y *tally) undoable(text string, undo func() string) string {
+	lost, ok := strings.CutSuffix(text, cannotUndo)
+	if !ok || len(y.outs) > 0 || y.passing {
+		return text
 	}
-	return a + ", " + b
+	return lost + undo()
+}
+
+// joined puts two sentences of one kind together; what can or cannot be undone
+// is said once, at the end, and of all of it.
+func joined(a, b string) string {
+	a, one := cutUndo(a)
+	b, two := cutUndo(b)
+	switch {
+	case one == cannotUndo || two == cannotUndo:
+		one = cannotUndo
+	case one == "":
+		one = two
+	}
+	return a + ", " + b + one
+}
+
+func cutUndo(s string) (text, undo string) {
+	for _, with := range []string{cannotUndo, "; can be undone"} {
+		if i := strings.LastIndex(s, with); i >= 0 {
+			return s[:i], s[i:]
+		}
+	}
+	return s, ""
 }
