@@ -293,10 +293,7 @@ func (l *link) status() wire.Status {
 	if k := l.m.o.Kept; k != nil {
 		l.m.background(k.Tidy) // it looks once an hour
 	}
-<<<<<<< HEAD
 	l.m.metrics.kick()
-=======
->>>>>>> d4f4183 (app/machine, app/settings: undo a request or a session, keep 2 GB of old versions)
 	return wire.Status{Waiting: l.m.asks.Waiting(), Record: l.head()}
 }
 
