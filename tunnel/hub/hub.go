@@ -60,6 +60,8 @@ type Options struct {
 	NoBulk bool
 	// Meter counts what the hub does; nil counts nothing.
 	Meter Meter
+	// MCP changes how the face for MCP clients is made, for tests of the protocol.
+	MCP func(*mcp.Options)
 }
 
 // Hub is a running hub. Its methods are safe for concurrent use.

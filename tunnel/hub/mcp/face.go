@@ -83,6 +83,9 @@ type Options struct {
 	// Tick is how often a client hears that its call waits; 0 means 3 s.
 	Tick time.Duration
 	Log  *slog.Logger
+	// Fixtures is for tests of the protocol: it may change how the server is
+	// made, and adds to it.
+	Fixtures func(*sdk.ServerOptions) (add func(*sdk.Server))
 }
 
 // Face serves MCP clients.
@@ -125,9 +128,14 @@ func New(ctx context.Context, o Options) (*Face, error) {
 	f := &Face{o: o, scope: map[string]string{}, active: map[string]int{}, calls: map[callKey][]*httpCall{}, jobs: map[string]*job{},
 		openings: map[string]*opening{}, commands: map[string]*command{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
-	f.server = sdk.NewServer(&sdk.Implementation{Name: "localpc", Title: "Local PC Executor", Version: version}, &sdk.ServerOptions{
-		Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}})
+	so := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}}
+	more := func(*sdk.Server) {}
+	if o.Fixtures != nil {
+		more = o.Fixtures(so)
+	}
+	f.server = sdk.NewServer(&sdk.Implementation{Name: "localpc", Title: "Local PC Executor", Version: version}, so)
 	f.addTools()
+	more(f.server)
 	return f, nil
 }
 
@@ -139,9 +147,6 @@ func (f *Face) Close() {
 	f.mu.Unlock()
 	f.wg.Wait()
 }
-
-// Server is where tests of the protocol add tools of their own.
-func (f *Face) Server() *sdk.Server { return f.server }
 
 // spawn runs work that Close waits for; false when the face has been closed.
 func (f *Face) spawn(work func()) bool {
