@@ -192,7 +192,7 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 		d.Details = append(d.Details, "With "+line)
 	}
 	for _, k := range slices.Sorted(maps.Keys(pl.env)) {
-		if changesWhatRuns(k) && !slices.ContainsFunc(d.Effects, func(e consent.Effect) bool { return e.Kind == consent.EffectEnv && strings.Contains(e.Text, k) }) {
+		if changesWhatRuns(k, pl.env[k]) && !slices.ContainsFunc(d.Effects, func(e consent.Effect) bool { return e.Kind == consent.EffectEnv && strings.Contains(e.Text, k) }) {
 			d.Effects = append(d.Effects, consent.Effect{Kind: consent.EffectEnv, Text: "sets " + k + ", which changes what programs run"})
 			d.Risk = consent.RiskHigh
 		}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"localpc/capabilities/shell/judge"
 )
 
 // execNames are variables that make a program run, load or read as code
@@ -35,9 +37,10 @@ func names(s string) map[string]bool {
 }
 
 // changesWhatRuns tells whether a variable has to be asked about.
-func changesWhatRuns(name string) bool {
+func changesWhatRuns(name, value string) bool {
 	n := strings.ToUpper(name) // npm reads its settings in either case
-	if harmlessNames[n] {
+	switch {
+	case harmlessNames[n], name == "PATH" && judge.SystemPath(value), name == "HOME" && value == judge.NoHome:
 		return false
 	}
 	if execNames[n] {

@@ -94,7 +94,7 @@ func (w *walker) environment(fr *frame, st *state) {
 		v := w.cmd.Env[name]
 		switch {
 		case strings.HasPrefix(name, "BASH_FUNC_"):
-		case name == "HOME" && v == w.cmd.Home, name == "PATH" && systemPath(v), name == "SHELL" && (v == "/bin/bash" || v == "/bin/sh"), name == "PWD":
+		case name == "HOME" && (v == w.cmd.Home || v == NoHome), name == "PATH" && SystemPath(v), name == "SHELL" && (v == "/bin/bash" || v == "/bin/sh"), name == "PWD":
 			continue
 		case !mattersToPrograms(name):
 			continue
@@ -107,12 +107,17 @@ func (w *walker) environment(fr *frame, st *state) {
 	_, st.oddSplit = w.cmd.Env["IFS"]
 }
 
+// NoHome is the home, by convention, of who has none: there are no settings.
+const NoHome = "/nonexistent"
+
 var systemDirs = map[string]bool{
 	"/bin": true, "/usr/bin": true, "/usr/local/bin": true, "/sbin": true, "/usr/sbin": true, "/usr/local/sbin": true,
 	"/opt/homebrew/bin": true, "/usr/games": true,
 }
 
-func systemPath(v string) bool {
+// SystemPath tells whether a PATH names the system's own folders only: what it
+// finds is what the system has.
+func SystemPath(v string) bool {
 	for d := range strings.SplitSeq(v, ":") {
 		if !systemDirs[d] {
 			return false
