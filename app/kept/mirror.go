@@ -377,6 +377,7 @@ func (m *mirror) copyOne(ctx context.Context, at *dir, rel string, e *entry) err
 	m.next++
 	name := itoa(m.next)
 	c := newCopier()
+	c.whole = m.tried && !m.shared
 	defer c.close()
 	err := c.one(ctx, at, base(rel), m.hold, name)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ import (
 
 // endTime bounds the look after a command.
 const endTime = 10 * time.Second
+
+// soon is when it is tried again to hold a folder that took too long.
+const soon = 5 * time.Second
 
 // window is one command under way: all that changes in the folder meanwhile is
 // taken for its work, but for what our own requests do.
@@ -74,6 +78,10 @@ func (m *mirror) sync(ctx context.Context, now time.Time) error {
 	if err != nil {
 		if ctx.Err() == nil {
 			m.failed, m.looked = now, time.Time{}
+			if !errors.Is(err, errTooMuch) {
+				// It goes on from here the next time, soon.
+				m.failed = now.Add(soon - brokenFor)
+			}
 			m.k.o.Log.Warn("A folder could not be held before a command", "err", err)
 			if errors.Is(err, errTooMuch) {
 				m.reset()
@@ -421,7 +429,15 @@ func (d *diff) assemble(rel, object string) error {
 	return nil
 }
 
-// sameContents compares a file with its copy.
+// plain are the attributes that a copy has like its file.
+func plain(all map[string]string) map[string]string {
+	maps.DeleteFunc(all, func(name, _ string) bool {
+		return !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl")
+	})
+	return all
+}
+
+// sameContents compares a file and its attributes with its copy.
 func (d *diff) sameContents(rel string, was *entry) bool {
 	at, err := d.folder.at(folderAbove(rel))
 	if err != nil {
@@ -441,6 +457,9 @@ func (d *diff) sameContents(rel string, was *entry) bool {
 		return false
 	}
 	defer b.Close()
+	if !maps.Equal(plain(attributes(a)), plain(attributes(b))) {
+		return false
+	}
 	x, y := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {
 		n, err := io.ReadFull(a, x)

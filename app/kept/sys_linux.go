@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -234,7 +235,9 @@ func (d *dir) chmod(name string, mode uint32) error {
 	return retry(func() error { return unix.Chmod(procPath(f), mode) })
 }
 
-func procPath(f *os.File) string { return "/proc/self/fd/" + itoa(int(f.Fd())) }
+func procPath(f *os.File) string { return fdPath(int(f.Fd())) }
+
+func fdPath(fd int) string { return "/proc/self/fd/" + itoa(fd) }
 
 func (d *dir) chown(name string, uid, gid int) error {
 	return retry(func() error { return unix.Fchownat(d.fd(), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
@@ -252,26 +255,131 @@ func clone(in, out *os.File) bool {
 	return unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil
 }
 
-// copyAttributes makes to's extended attributes those of from, access lists
-// among them, as far as the system lets it.
-func copyAttributes(from, to string, follow bool) {
-	list, get, set := unix.Llistxattr, unix.Lgetxattr, unix.Lsetxattr
-	if follow {
-		list, get, set = unix.Listxattr, unix.Getxattr, unix.Setxattr
+// file copies one file: shared where the file system can, in pieces else, so
+// that a large one can be given up. It is one of thousands, so it does without
+// os.File.
+func (c *copier) file(ctx context.Context, from *dir, name string, to *dir, as string, n node) error {
+	in, err := openRaw(from, name, unix.O_RDONLY, 0)
+	if err != nil {
+		return err
 	}
-	size, err := list(from, nil)
+	defer unix.Close(in)
+	out, err := openRaw(to, as, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(out)
+	if n.size > 0 && (c.whole || unix.IoctlFileClone(out, in) != nil) {
+		c.shared, c.whole = false, true
+		if err := copyRaw(ctx, in, out); err != nil {
+			return &os.PathError{Op: "copy", Path: name, Err: err}
+		}
+	}
+	if os.Geteuid() == 0 && (n.uid != 0 || n.gid != 0) {
+		_ = unix.Fchown(out, n.uid, n.gid)
+	}
+	if size, err := unix.Flistxattr(in, nil); err == nil && size > 0 {
+		likeAttributes(fdPath(in), fdPath(out))
+	}
+	c.n += n.size
+	if err := retry(func() error { return unix.Fchmod(out, n.mode) }); err != nil {
+		return err
+	}
+	return to.setTime(as, n.mtime)
+}
+
+func openRaw(d *dir, name string, flags int, mode uint32) (fd int, err error) {
+	err = retry(func() (err error) {
+		fd, err = unix.Openat(d.fd(), name, flags|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, mode)
+		return err
+	})
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+// copyRaw has the kernel copy, where it can.
+func copyRaw(ctx context.Context, in, out int) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var n int
+		err := retry(func() (err error) {
+			n, err = unix.CopyFileRange(in, nil, out, nil, 16<<20, 0)
+			return err
+		})
+		switch {
+		case errors.Is(err, unix.EXDEV), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EIO):
+			return copyByHand(ctx, in, out)
+		case err != nil || n == 0:
+			return err
+		}
+	}
+}
+
+func copyByHand(ctx context.Context, in, out int) error {
+	buf := make([]byte, 1<<20)
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var n int
+		err := retry(func() (err error) {
+			n, err = unix.Read(in, buf)
+			return err
+		})
+		if err != nil || n <= 0 {
+			return err
+		}
+		for p := buf[:n]; len(p) > 0; {
+			var m int
+			if err := retry(func() (err error) {
+				m, err = unix.Write(out, p)
+				return err
+			}); err != nil {
+				return err
+			}
+			p = p[m:]
+		}
+	}
+}
+
+// attributes are the extended attributes of a file that is open as f, access
+// lists among them.
+func attributes(f *os.File) map[string]string { return attributesAt(procPath(f)) }
+
+func attributesAt(path string) map[string]string {
+	size, err := unix.Listxattr(path, nil)
 	if err != nil || size == 0 {
-		return
+		return nil
 	}
 	names := make([]byte, size+256)
-	if size, err = list(from, names); err != nil {
-		return
+	if size, err = unix.Listxattr(path, names); err != nil {
+		return nil
 	}
-	value := make([]byte, 64<<10)
+	out, value := map[string]string{}, make([]byte, 64<<10)
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:size]), "\x00"), "\x00") {
-		if n, err := get(from, name, value); err == nil {
-			_ = set(to, name, value[:n], 0)
+		if n, err := unix.Getxattr(path, name, value); err == nil {
+			out[name] = string(value[:n])
 		}
+	}
+	return out
+}
+
+// copyAttributes gives to what from has, as far as the system lets it.
+func copyAttributes(from, to *os.File) { likeAttributes(procPath(from), procPath(to)) }
+
+func likeAttributes(from, to string) {
+	want := attributesAt(from)
+	for name := range attributesAt(to) {
+		if _, stays := want[name]; !stays {
+			_ = unix.Removexattr(to, name)
+		}
+	}
+	for name, value := range want {
+		_ = unix.Setxattr(to, name, []byte(value), 0)
 	}
 }
 

@@ -21,6 +21,7 @@ type copier struct {
 	n    int64                // bytes
 	// shared: contents were shared by the file system, and cost nothing.
 	shared bool
+	whole  bool // it is known that nothing can be
 }
 
 type copied struct {
@@ -66,7 +67,7 @@ func (c *copier) one(ctx context.Context, from *dir, name string, to *dir, as st
 	}
 	switch n.kind {
 	case kindFile:
-		err = c.file(ctx, from, name, to, as)
+		err = c.file(ctx, from, name, to, as, n)
 	case kindDir:
 		return c.dir(ctx, from, name, to, as, n)
 	case kindLink:
@@ -129,44 +130,7 @@ func (c *copier) dir(ctx context.Context, from *dir, name string, to *dir, as st
 		}
 	}
 	own(to, as, n)
-	copyAttributes(procPath(in.f), procPath(out.f), true)
-	if err := to.chmod(as, n.mode); err != nil {
-		return err
-	}
-	return to.setTime(as, n.mtime)
-}
-
-// file copies one file: shared where the file system can, in pieces else, so
-// that a large one can be given up.
-func (c *copier) file(ctx context.Context, from *dir, name string, to *dir, as string) error {
-	in, err := from.open(name, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	n, err := lstatFile(in)
-	if err != nil {
-		return err
-	}
-	if n.kind != kindFile {
-		return fmt.Errorf("%s: %w", name, errOdd)
-	}
-	out, err := to.open(as, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if n.size > 0 && !clone(in, out) {
-		c.shared = false
-		if err := copyContents(ctx, in, out); err != nil {
-			return err
-		}
-	}
-	if os.Geteuid() == 0 {
-		_ = out.Chown(n.uid, n.gid)
-	}
-	copyAttributes(procPath(in), procPath(out), true)
-	c.n += n.size
+	copyAttributes(in.f, out.f)
 	if err := to.chmod(as, n.mode); err != nil {
 		return err
 	}

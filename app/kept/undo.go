@@ -377,8 +377,8 @@ func (w *undo) step(ctx context.Context, st *step) error {
 	if err != nil {
 		return err
 	}
-	if now.equal(st.Before) {
-		return nil
+	if now.equal(st.Before) && !st.Before.equal(st.After) {
+		return nil // it is as it was
 	}
 	if !now.equal(st.After) && !w.anyway {
 		return w.newer(st.Rel)
@@ -572,6 +572,7 @@ func writeInPlace(ctx context.Context, from *dir, source string, to *dir, name s
 	if err := out.Truncate(n.size); err != nil {
 		return err
 	}
+	copyAttributes(in, out)
 	if err := to.chmod(name, n.mode); err != nil {
 		return err
 	}

@@ -1,0 +1,297 @@
+package kept_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"localpc/capabilities"
+	"localpc/consent"
+)
+
+// command does what a contained command would, between a snapshot and its end.
+func (r *rig) command(line string) (request string, notes []string) {
+	r.Helper()
+	request = consent.NewID()
+	snap := r.hold(request)
+	r.sh(line)
+	return request, snap.End(context.Background())
+}
+
+func (r *rig) hold(request string) capabilities.Snapshot {
+	r.Helper()
+	snap, err := r.k.Snapshot(context.Background(), r.s, request)
+	must(r, err)
+	return snap
+}
+
+func (r *rig) sh(line string) {
+	r.Helper()
+	c := exec.Command("sh", "-c", line)
+	c.Dir = r.s.Folder
+	if out, err := c.CombinedOutput(); err != nil {
+		r.Logf("%s: %v: %s", line, err, out)
+	}
+}
+
+func TestCommandsAreUndone(t *testing.T) {
+	for name, line := range map[string]string{
+		"append":      "echo more >>a.txt",
+		"in place":    "printf X | dd of=a.txt conv=notrunc status=none",
+		"replaced":    "sed -i s/a/b/ a.txt",
+		"deleted":     "rm -r d a.txt",
+		"made":        "mkdir -p n/e/w; echo 1 >n/e/w/f; ln -s f n/e/w/l; echo 2 >new",
+		"moved":       "mv d e; mv a.txt e/deep",
+		"mode":        "chmod 755 a.txt; chmod 700 d/deep",
+		"kind":        "rm a.txt; mkdir a.txt; echo x >a.txt/in; rm -r d; echo file >d",
+		"links":       "ln -sf elsewhere link; rm hard1; echo both >>hard2",
+		"both names":  "echo both >>hard2",
+		"not written": "echo x >d/x; chmod 500 d",
+		"odd names":   "rm -f -- '-n' ' sp ace' 'a\"b' 'new\nline' '😀'; echo y >'#+%\\'",
+		"attributes":  "setfattr -x user.note a.txt 2>/dev/null; setfattr -n user.note -v other d/deep/x",
+		"all":         "rm -rf -- * .hidden",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.put("a.txt", "aaa")
+			r.put("d/deep/x", "x")
+			r.put(".hidden/y", "y")
+			for _, odd := range []string{"-n", " sp ace", `a"b`, "new\nline", "😀"} {
+				r.put(odd, odd)
+			}
+			must(t, os.Symlink("a.txt", r.at("link")))
+			r.put("hard1", "one")
+			must(t, os.Link(r.at("hard1"), r.at("hard2")))
+			must(t, os.Chmod(r.at("d/deep"), 0o750))
+			r.sh("setfattr -n user.note -v mine a.txt d/deep/x")
+			before, notes := r.tree(), r.attributes()
+			request, said := r.command(line)
+			after := r.tree()
+			if len(said) > 0 {
+				t.Errorf("it said %q", said)
+			}
+			if can, _ := r.k.State(request); !can {
+				t.Fatal("it can't be undone")
+			}
+			r.undo("undo", request)
+			if now := r.tree(); now != before {
+				t.Fatalf("undone, the folder is\n%s\n\nand was\n%s", now, before)
+			}
+			if now := r.attributes(); now != notes {
+				t.Errorf("the attributes are\n%s\nand were\n%s", now, notes)
+			}
+			r.undo("again", "undo")
+			if now := r.tree(); now != after {
+				t.Fatalf("done again, the folder is\n%s\n\nand was\n%s", now, after)
+			}
+		})
+	}
+}
+
+func (r *rig) attributes() string {
+	c := exec.Command("sh", "-c", "getfattr -Rd . | grep -v '^$' | sort")
+	c.Dir = r.s.Folder
+	out, err := c.Output()
+	must(r, err)
+	return string(out)
+}
+
+// What changes nothing is no entry that can be undone, and what a command wrote
+// back as it was is no change.
+func TestNothingChanged(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "same")
+	for _, line := range []string{"true", "cat a", "touch -r a .t; printf same >a; touch -r .t a; rm .t"} {
+		request, said := r.command(line)
+		if can, undone := r.k.State(request); can || undone || len(said) > 0 {
+			t.Errorf("%s: can be undone: %v, %v; said %q", line, can, undone, said)
+		}
+	}
+}
+
+// Random commands and file requests, and then all of the session undone.
+func TestMixedSessionUndone(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for round := range 12 {
+		rnd := rand.New(rand.NewPCG(seed, uint64(round)))
+		r := newRig(t)
+		random := func() string {
+			var p []string
+			for range 1 + rnd.IntN(3) {
+				p = append(p, string("abcd"[rnd.IntN(4)]))
+			}
+			return strings.Join(p, "/")
+		}
+		for range 10 {
+			rel := random()
+			r.sh("mkdir -p $(dirname " + rel + ") 2>/dev/null; echo " + rel + " >" + rel + " 2>/dev/null || true")
+		}
+		before := r.tree()
+		var did []string
+		for i := range 15 {
+			rel, to := random(), random()
+			line := []string{
+				"rm -rf " + rel, "mv " + rel + " " + to, "cp -r " + rel + " " + to, "mkdir -p " + rel, "chmod 700 " + rel,
+				fmt.Sprintf("echo %d >>%s", i, rel), fmt.Sprintf("mkdir -p $(dirname %s); echo %d >%s", rel, i, rel), "ln -s " + to + " " + rel,
+			}[rnd.IntN(8)]
+			if rnd.IntN(3) == 0 {
+				if _, _, err := r.do(r.write(rel, line)); err == nil {
+					did = append(did, "write "+rel)
+				}
+				continue
+			}
+			_, notes := r.command(line + " 2>/dev/null || true")
+			did = append(did, line)
+			if len(notes) > 0 {
+				t.Errorf("%s: %q", line, notes)
+			}
+		}
+		after := r.tree()
+		all := r.k.OfSession(r.s.ID)
+		r.undo("undo", all...)
+		if now := r.tree(); now != before {
+			t.Fatalf("round %d: the folder is\n%s\n\nand was\n%s\n\nafter\n%s", round, now, before, strings.Join(did, "\n"))
+		}
+		r.undo("redo", "undo")
+		if now := r.tree(); now != after {
+			t.Fatalf("round %d: done again, the folder is\n%s\n\nand was\n%s\n\nafter\n%s", round, now, after, strings.Join(did, "\n"))
+		}
+	}
+}
+
+// What a person and file requests do while a command runs is told apart as far
+// as that can be known.
+func TestOthersMeanwhile(t *testing.T) {
+	r := newRig(t)
+	r.put("mine", "old")
+	r.put("a", "a")
+	long := consent.NewID()
+	snap := r.hold(long)
+	written := r.doing(r.write("mine", "new"))
+	second, _ := r.command("echo b >b")
+	r.sh("echo c >c; echo more >>a")
+	snap.End(context.Background())
+
+	r.undo("u1", long)
+	if _, err := os.Stat(r.at("c")); err == nil || r.text("a") != "a" {
+		t.Error("what the command did was not undone")
+	}
+	if r.text("mine") != "new" || r.text("b") != "b\n" {
+		t.Error("what others did was undone with it")
+	}
+	r.undo("u2", second)
+	r.undo("u3", written)
+	if _, err := os.Stat(r.at("b")); err == nil || r.text("mine") != "old" {
+		t.Error("what others did was not undone by itself")
+	}
+}
+
+func TestLongCommandAsks(t *testing.T) {
+	r := newRig(t)
+	request := consent.NewID()
+	snap := r.hold(request)
+	r.sh("echo x >x")
+	r.now.Store(int64(5 * time.Minute))
+	snap.End(context.Background())
+	q, err := r.k.Ask(context.Background(), []string{request})
+	must(t, err)
+	if !strings.Contains(q, "ran for 5 minutes") || !strings.Contains(q, "your own changes") {
+		t.Errorf("it asks %q", q)
+	}
+}
+
+// A folder with more than can be held is not promised to be; what programs make
+// again is left out, and that is said.
+func TestTooMuchToHold(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "a")
+	must(t, os.MkdirAll(r.at("node_modules/x"), 0o755))
+	f, err := os.Create(r.at("node_modules/x/large"))
+	must(t, err)
+	must(t, f.Truncate(300<<20))
+	must(t, f.Close())
+	ok, but := r.k.WouldSnapshot(context.Background(), r.s)
+	if shares := r.shares(); ok != true || (but == "node_modules") == shares {
+		t.Fatalf("would be held: %v, but %q; the disk shares contents: %v", ok, but, shares)
+	} else if shares {
+		return
+	}
+	request, _ := r.command("echo b >>a; echo c >node_modules/x/c")
+	r.undo("undo", request)
+	if r.text("a") != "a" {
+		t.Error("what is held was not put back")
+	}
+	must(t, os.Rename(r.at("node_modules"), r.at("films")))
+	r.now.Store(int64(time.Hour))
+	r.k.Leave(r.s.Folder)
+	if ok, _ := r.k.WouldSnapshot(context.Background(), r.s); ok {
+		t.Error("too much would be held")
+	}
+	if _, err := r.k.Snapshot(context.Background(), r.s, consent.NewID()); err == nil {
+		t.Error("too much was held")
+	}
+	if left := r.versions(); len(left) > 2 {
+		t.Errorf("%d versions are left", len(left))
+	}
+}
+
+// shares tells whether the tests' file system shares contents.
+func (r *rig) shares() bool {
+	r.put("s1", "x")
+	err := exec.Command("cp", "--reflink=always", r.at("s1"), r.at("s2")).Run()
+	r.sh("rm -f s1 s2")
+	return err == nil
+}
+
+func (r *rig) versions() []string {
+	entries, err := os.ReadDir(filepath.Join(r.base, "versions"))
+	must(r, err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	r := newRig(b)
+	for i := range 2000 {
+		r.put(fmt.Sprintf("src/m%d/f%d.go", i/40, i), strings.Repeat("package x\n", 400))
+	}
+	b.Run("would", func(b *testing.B) {
+		for b.Loop() {
+			r.k.Leave(r.s.Folder)
+			if ok, _ := r.k.WouldSnapshot(context.Background(), r.s); !ok {
+				b.Fatal("it would not be held")
+			}
+		}
+	})
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			r.k.Leave(r.s.Folder)
+			r.command("true")
+		}
+	})
+	b.Run("next", func(b *testing.B) {
+		for b.Loop() {
+			r.command("true")
+		}
+	})
+	b.Run("sh alone", func(b *testing.B) {
+		for b.Loop() {
+			r.sh("true")
+		}
+	})
+	b.Run("one changed", func(b *testing.B) {
+		for b.Loop() {
+			r.command("echo x >>src/m1/f41.go")
+		}
+	})
+}
