@@ -69,7 +69,7 @@ test-packages:
 # beside it in the same run.
 bench: test-packages
 	@$(call install,openssh-server openssh-client)
-	$(GO) test $(FLAGS) -run '^$$' -bench Table -benchtime 1x -timeout 10m ./app/cmd/localpc
+	$(GO) test $(FLAGS) -run '^$$' -bench 'Table|Lanes' -benchtime 1x -timeout 30m ./app/cmd/localpc
 
 # The pictures in README, taken anew from the program as it is.
 screenshots: test-packages npm

@@ -87,18 +87,27 @@ func perCommand(b *testing.B) []*timed {
 
 // overSSH starts a server of its own and keeps one connection to it.
 func overSSH(b *testing.B) func() error {
-	dir := b.TempDir()
+	s := startSSH(b)
+	return s.master(b, s.address)
+}
+
+// ssh is a server of OpenSSH on loopback, and the key that opens it.
+type ssh struct{ dir, user, address string }
+
+func startSSH(b *testing.B) *ssh {
+	s := &ssh{dir: b.TempDir(), address: freeAddress(b)}
 	for _, name := range []string{"host", "person"} {
-		runs(b, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, name))
+		runs(b, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(s.dir, name))
 	}
 	me, err := user.Current()
 	if err != nil {
 		b.Fatal(err)
 	}
-	host, port, _ := net.SplitHostPort(freeAddress(b))
-	conf := filepath.Join(dir, "sshd_config")
+	s.user = me.Username
+	host, port, _ := net.SplitHostPort(s.address)
+	conf := filepath.Join(s.dir, "sshd_config")
 	// At a deeper level bash reads no start-up file of the person who measures.
-	put(b, conf, "ListenAddress "+host+":"+port+"\nHostKey "+dir+"/host\nAuthorizedKeysFile "+dir+"/person.pub\nStrictModes no\nUsePAM no\nSetEnv SHLVL=2\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\n")
+	put(b, conf, "ListenAddress "+host+":"+port+"\nHostKey "+s.dir+"/host\nAuthorizedKeysFile "+s.dir+"/person.pub\nStrictModes no\nUsePAM no\nSetEnv SHLVL=2\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\nSubsystem sftp internal-sftp\n")
 	if os.Getuid() == 0 {
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			b.Fatal(err)
@@ -113,16 +122,28 @@ func overSSH(b *testing.B) func() error {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	args := []string{"-F", "none", "-S", filepath.Join(dir, "m"), "-i", filepath.Join(dir, "person"), "-p", port, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"}
-	to := me.Username + "@" + host
-	master := exec.Command("ssh", append(slices.Clone(args), "-M", "-N", to)...)
-	began := false
-	for deadline := time.Now().Add(10 * time.Second); !began && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if c, err := net.Dial("tcp", host+":"+port); err == nil {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if c, err := net.Dial("tcp", s.address); err == nil {
 			c.Close()
-			began = true
+			return s
 		}
 	}
+	b.Fatal("sshd does not listen")
+	return nil
+}
+
+// options of ssh and scp; portFlag is how they name the port of address.
+func (s *ssh) options(portFlag, address string) []string {
+	_, port, _ := net.SplitHostPort(address)
+	return []string{"-F", "none", "-i", filepath.Join(s.dir, "person"), portFlag, port, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"}
+}
+
+// master keeps one connection over address, and runs commands over it.
+func (s *ssh) master(b *testing.B, address string) func() error {
+	_, port, _ := net.SplitHostPort(address)
+	args := append(s.options("-p", address), "-S", filepath.Join(s.dir, "m"+port))
+	to := s.user + "@127.0.0.1"
+	master := exec.Command("ssh", append(slices.Clone(args), "-M", "-N", to)...)
 	if err := master.Start(); err != nil {
 		b.Fatal(err)
 	}
