@@ -205,7 +205,7 @@ func TestWordsOfRules(t *testing.T) {
 	}{
 		{rule, "Use files in /project, as long as it only creates, replaces and reads, and the risk is not high"},
 		{consent.Rule{Capability: "files", Action: "write", Exact: "a", Folder: "/project", Effects: "create, own overwrite"}, "Write `a` in /project, as long as it only creates and replaces its own"},
-		{consent.Rule{Capability: "network", Action: "internet", Exact: "example.org:443", Folder: "/project", Effects: "connect"}, "Reach `example.org:443` on the internet, from /project, as long as it only connects"},
+		{consent.Rule{Capability: "network", Action: "internet", Exact: "example.org:443", Folder: "/project", Effects: "connect"}, "Reach `example.org:443` on the internet, from /project"},
 		{consent.Rule{Capability: consent.CapabilitySession}, "Open a session"},
 		{consent.Rule{Capability: consent.CapabilitySession, Folder: "/photos"}, "Open a session in /photos"},
 	} {

@@ -134,7 +134,7 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Env != "" {
 		s += ", with " + consent.Visible(r.Env, false)
 	}
-	if r.Effects != "" {
+	if r.Effects != "" && r.Capability != "network" { // a connection does nothing else
 		s += ", as long as it only " + effectWords(r.Effects)
 	}
 	if r.Wide {
