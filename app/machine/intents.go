@@ -47,6 +47,9 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		if err := m.stopEverything(ctx); err != nil {
 			return snapshot.Reply{}, err
 		}
+		if in.Text != "" && h.ShowWindow != nil {
+			_, _ = m.showWindow(in.Text)
+		}
 		return say("Everything stopped."), nil
 	case snapshot.StopOne:
 		if !m.flights.one(in.Entry, stoppedBy("The person at this computer stopped this.")) {

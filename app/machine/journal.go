@@ -551,3 +551,17 @@ func (l *live) count() int64 {
 	defer l.mu.Unlock()
 	return l.n
 }
+
+// askingIn counts the requests of a session that wait for the person, but not
+// its connections.
+func (j *journal) askingIn(session string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for _, it := range j.items {
+		if it.e.Outcome == snapshot.Asking && it.req != nil && it.req.Session == session && it.req.Command == "" {
+			n++
+		}
+	}
+	return n
+}

@@ -114,7 +114,7 @@ func (m *Machine) stopEverything(ctx context.Context) error {
 
 // runningIn counts what goes on in a session: requests, and what they left.
 func (m *Machine) runningIn(session string) int {
-	return m.flights.in(session) + m.leftIn(session)
+	return max(0, m.flights.in(session)-m.journal.askingIn(session)) + m.leftIn(session)
 }
 
 // leftIn counts the processes that ended requests of a session left behind.

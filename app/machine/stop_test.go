@@ -115,3 +115,20 @@ func TestStopEverythingWaitsForWhatRuns(t *testing.T) {
 		t.Errorf("after resuming: %+v", s)
 	}
 }
+
+// A request that waits for its card does not run yet.
+func TestWhatWaitsDoesNotRun(t *testing.T) {
+	m := newMachine(t)
+	run := command("r1", "ls")
+	run.Session = "s1"
+	_, end := m.flights.begin(t.Context(), "r1", "s1", flightRequest)
+	defer end()
+	m.journal.asking(run)
+	if n := m.runningIn("s1"); n != 0 {
+		t.Errorf("%d run while one waits", n)
+	}
+	m.journal.running(run, consent.Choice{}, "you")
+	if n := m.runningIn("s1"); n != 1 {
+		t.Errorf("%d run", n)
+	}
+}

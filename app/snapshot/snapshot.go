@@ -323,7 +323,7 @@ const (
 	Reconnect   IntentKind = "reconnect"   // to the hub it is paired with
 	Pause       IntentKind = "pause"       //
 	Resume      IntentKind = "resume"      //
-	StopAll     IntentKind = "stop-all"    //
+	StopAll     IntentKind = "stop-all"    // Text: the Window that then shows that it is so, where there is a display
 	StopOne     IntentKind = "stop-one"    // Entry
 	AllowNext   IntentKind = "allow-next"  // Entry
 	MakeKey     IntentKind = "make-key"    // Text: the program's name

@@ -69,7 +69,7 @@ func look(s snapshot.Snapshot) view {
 	if s.Paused || s.Stopped != nil {
 		put(slotPause, "Resume", snapshot.Intent{Kind: snapshot.Resume})
 	}
-	put(slotStop, "Stop everything", snapshot.Intent{Kind: snapshot.StopAll})
+	put(slotStop, "Stop everything", snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})
 	capabilityEntries(&v, s.Capabilities)
 	put(slotActivity, "Activity…", window(snapshot.WindowActivity))
 	put(slotPermissions, "Permissions…", window(snapshot.WindowPermissions))

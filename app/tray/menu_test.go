@@ -101,7 +101,7 @@ func TestIntents(t *testing.T) {
 	want := map[string]snapshot.Intent{
 		"1 waiting: show": {Kind: snapshot.ShowCard},
 		"Pause":           {Kind: snapshot.Pause},
-		"Stop everything": {Kind: snapshot.StopAll},
+		"Stop everything": {Kind: snapshot.StopAll, Text: snapshot.WindowActivity},
 		"Activity…":       {Kind: snapshot.ShowWindow, Text: snapshot.WindowActivity},
 		"Permissions…":    {Kind: snapshot.ShowWindow, Text: snapshot.WindowPermissions},
 		"Settings…":       {Kind: snapshot.ShowWindow, Text: snapshot.WindowSettings},

@@ -36,14 +36,14 @@ func (h *logHead) draw() (changed bool) {
 	if s.Waiting > 0 {
 		buttons.Add(kit.NewButton(itoa(s.Waiting)+" waiting: show", kit.Primary, send(snapshot.ShowCard)).Slim())
 	}
-	switch {
-	case s.Stopped != nil: // the banner has its Resume
-	case s.Paused:
-		buttons.Add(kit.NewButton("Resume", kit.Normal, send(snapshot.Resume)).Slim())
-	default:
-		buttons.Add(kit.NewButton("Pause", kit.Normal, send(snapshot.Pause)).Slim())
+	if s.Stopped == nil { // the banner has its Resume
+		pause := kit.NewButton("Pause", kit.Normal, send(snapshot.Pause))
+		if s.Paused {
+			pause = kit.NewButton("Resume", kit.Normal, send(snapshot.Resume))
+		}
+		buttons.Add(pause.Slim())
+		buttons.Add(kit.NewButton("Stop everything", kit.Danger, send(snapshot.StopAll)).Slim())
 	}
-	buttons.Add(kit.NewButton("Stop everything", kit.Danger, send(snapshot.StopAll)).Slim())
 	h.root.Objects = []fyne.CanvasObject{kit.Ends(stateLine(s, 480), buttons)}
 	h.root.Refresh()
 	return true

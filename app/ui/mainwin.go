@@ -94,9 +94,7 @@ func (m *mainWindow) draw() {
 	stop := button("Stop everything", kit.Danger, send(snapshot.StopAll))
 	col.Add(kit.Columns(8, door("Activity", snapshot.WindowActivity), door("Permissions", snapshot.WindowPermissions)))
 	col.Add(kit.Columns(8, door("Settings", snapshot.WindowSettings), door(pairLabel(s), snapshot.WindowPair)))
-	if s.Stopped != nil { // the banner has its Resume
-		col.Add(kit.Columns(8, stop))
-	} else {
+	if s.Stopped == nil { // the banner has its Resume
 		col.Add(kit.Columns(8, pause, stop))
 	}
 	if s.Hub.Paired {
@@ -136,6 +134,8 @@ func stateLine(s snapshot.Snapshot, w float32) fyne.CanvasObject {
 		line = "Signing in…"
 	case line == "":
 		line = "Not connected"
+	case s.Stopped != nil: // the banner beside it says the rest
+		line = "Paused"
 	}
 	words := kit.Column(1, kit.NewLine(w-48, kit.Lead, 2, kit.Remote(line, kit.Bold("", kit.Ink))...))
 	if s.Machine != "" {

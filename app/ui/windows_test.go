@@ -291,7 +291,7 @@ func TestActivitySearch(t *testing.T) {
 func TestActivityBanners(t *testing.T) {
 	s := newStage(t)
 	s.snapshot(func(n *snapshot.Snapshot) {
-		n.Hub.Paired, n.Entries = true, s.entries(3)
+		n.Hub.Paired, n.Entries, n.Line = true, s.entries(3), "Everything stopped"
 		n.Stopped = &snapshot.Stopped{Commands: 2, Sessions: 1}
 		n.Problem, n.Fix, n.FixLabel = "Another copy took over.", snapshot.Reconnect, "Connect here"
 		n.Warnings = []string{"Everything runs with full access."}
@@ -310,8 +310,12 @@ func TestActivityBanners(t *testing.T) {
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Reconnect})
 	s.tap(w, "Check again")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.VerifyAgain})
-	s.tap(w, "Stop everything")
-	s.wantIntent(snapshot.Intent{Kind: snapshot.StopAll})
+	if has(w, "Stop everything") { // nothing is left to stop
+		t.Errorf("what is stopped can be stopped: %q", texts(w))
+	}
+	if n := strings.Count(strings.Join(texts(w), "\n"), "Everything stopped"); n != 1 {
+		t.Errorf("it is said %d times that everything stopped: %q", n, texts(w))
+	}
 
 	s.u.Handle(desklink.Down{Told: &desklink.Told{Intent: snapshot.AllowNext, OK: true, Text: "It runs once."}})
 	if !has(w, "It runs once.") {
@@ -321,12 +325,14 @@ func TestActivityBanners(t *testing.T) {
 	if has(w, "It runs once.") {
 		t.Fatal("the answer does not go away")
 	}
-	s.snapshot(func(n *snapshot.Snapshot) { n.Stopped, n.Problem, n.Warnings = nil, "", nil })
+	s.snapshot(func(n *snapshot.Snapshot) { n.Stopped, n.Problem, n.Warnings, n.Line = nil, "", nil, "Online" })
 	if has(w, "Everything stopped") || has(w, "Another copy") {
 		t.Fatal("what is over is still said")
 	}
 	s.tap(w, "Pause")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.Pause})
+	s.tap(w, "Stop everything")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.StopAll})
 }
 
 func TestExport(t *testing.T) {

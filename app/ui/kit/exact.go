@@ -221,7 +221,7 @@ func (e *Exact) CreateRenderer() fyne.WidgetRenderer {
 		objects: []fyne.CanvasObject{e.ground.Rectangle, e.rows},
 		layout: func(s fyne.Size) {
 			e.ground.Resize(s)
-			e.rows.edge.CornerRadius = Radius - 2
+			e.rows.around = fyne.NewSize(2, exactPad-4) // the focus is marked on the box, clear of the letters
 			e.rows.Move(fyne.NewPos(2, exactPad-4))
 			e.rows.Resize(s.SubtractWidthHeight(4, 2*(exactPad-4)))
 		},

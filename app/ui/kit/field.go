@@ -2,6 +2,7 @@ package kit
 
 import (
 	"image/color"
+	"slices"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
@@ -15,25 +16,56 @@ type Field struct {
 	OnEscape, OnDown func()
 	// OnLeave hears that the keyboard has gone elsewhere.
 	OnLeave func()
+	ring    *box
 }
 
 // NewField makes an empty line; hint stands in it while it is empty.
 func NewField(hint string) *Field {
-	f := &Field{}
+	f := &Field{ring: newRing(Radius)}
 	f.ExtendBaseWidget(f)
 	f.SetPlaceHolder(hint)
 	return f
 }
 
 // FocusGained is Fyne's.
-func (f *Field) FocusGained() { f.Entry.FocusGained(); reveal(f) }
+func (f *Field) FocusGained() {
+	f.ring.Show()
+	f.Entry.FocusGained()
+	reveal(f)
+}
 
 // FocusLost is Fyne's.
 func (f *Field) FocusLost() {
+	f.ring.Hide()
 	f.Entry.FocusLost()
 	if f.OnLeave != nil {
 		f.OnLeave()
 	}
+}
+
+// CreateRenderer is Fyne's.
+func (f *Field) CreateRenderer() fyne.WidgetRenderer {
+	return &ringed{f.Entry.CreateRenderer(), f.ring}
+}
+
+// ringed draws a ring around a widget of the toolkit.
+type ringed struct {
+	fyne.WidgetRenderer
+	ring *box
+}
+
+func (r *ringed) Layout(s fyne.Size) {
+	r.WidgetRenderer.Layout(s)
+	r.ring.around(fyne.Position{}, s)
+}
+
+func (r *ringed) Refresh() {
+	r.ring.paint()
+	r.WidgetRenderer.Refresh()
+}
+
+func (r *ringed) Objects() []fyne.CanvasObject {
+	return append(slices.Clip(r.WidgetRenderer.Objects()), r.ring.Rectangle)
 }
 
 // TypedKey is Fyne's.

@@ -32,6 +32,7 @@ type Rows struct {
 	scroll   *scroller
 	body     *rowsBody
 	edge     *box
+	around   fyne.Size // by how much the edge stands outside, each way
 }
 
 // NewRows makes a list; set its functions, then call Reload.
@@ -152,7 +153,8 @@ func (r *Rows) CreateRenderer() fyne.WidgetRenderer {
 		objects: []fyne.CanvasObject{r.scroll, r.edge.Rectangle},
 		layout: func(s fyne.Size) {
 			r.scroll.Resize(s)
-			r.edge.Resize(s)
+			r.edge.Move(fyne.NewPos(-r.around.Width, -r.around.Height))
+			r.edge.Resize(s.AddWidthHeight(2*r.around.Width, 2*r.around.Height))
 			r.body.show()
 		},
 		min: func() fyne.Size { return fyne.NewSize(40, r.height) },
