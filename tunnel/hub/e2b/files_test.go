@@ -466,7 +466,7 @@ func TestSandboxDoors(t *testing.T) {
 		t.Errorf("health by address: %d", r.status)
 	}
 	h.Set("E2b-Sandbox-Port", "3000")
-	if r := get(t, s.URL+"/sbx/", h); r.status != 501 || !strings.Contains(r.body, "Ports") {
+	if r := get(t, s.URL+"/sbx/", h); r.status != 404 || !strings.Contains(r.body, "Ports") {
 		t.Errorf("another port: %d %s", r.status, r.body)
 	}
 	h.Del("E2b-Sandbox-Port")

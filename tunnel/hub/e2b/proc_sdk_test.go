@@ -81,7 +81,7 @@ func TestSDKTerminal(t *testing.T) {
 const s = await Sandbox.create(), r = {}
 const dec = new TextDecoder(), enc = new TextEncoder()
 let text = ''
-const until = async (what, get) => { for (const end = Date.now() + 40_000; !what.test(get()); await sleep(20)) if (Date.now() > end) throw new Error(what + ' did not come: ' + get()) }
+const until = async (what, get) => { for (const end = Date.now() + 120_000; !what.test(get()); await sleep(20)) if (Date.now() > end) throw new Error(what + ' did not come: ' + get()) }
 const p = await s.pty.create({ cols: 91, rows: 17, envs: { PS1: '', COLOUR: 'green' }, cwd: '/', onData: d => { text += dec.decode(d, { stream: true }) } })
 const type = t => s.pty.sendInput(p.pid, enc.encode(t))
 r.pid = p.pid

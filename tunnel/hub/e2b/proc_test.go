@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -502,28 +501,4 @@ func forbid(s *sdk) error {
 		err = errors.Join(err, s.Hub.RevokeKey(context.Background(), k.ID))
 	}
 	return err
-}
-
-// What an SDK asks of other ports is refused in words.
-func TestPortsRefused(t *testing.T) {
-	t.Parallel()
-	s := newSDK(t, nil)
-	h := raw(t, s)
-	for port, says := range map[string]string{"49999": "commands.run", "50005": "/mcp", "3000": "cannot be reached"} {
-		h.Set("E2b-Sandbox-Port", port)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/sbx/execute", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = h
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusNotImplemented || !strings.Contains(string(body), says) {
-			t.Errorf("port %s: %s %s", port, resp.Status, body)
-		}
-	}
 }

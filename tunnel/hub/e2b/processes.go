@@ -30,6 +30,9 @@ func (p processes) Start(ctx context.Context, r *process.StartRequest, out *conn
 		return err
 	}
 	config := r.GetProcess()
+	if err := noScreen(config); err != nil {
+		return err
+	}
 	req := &wire.ProcessStart{
 		SessionID: c.sandbox.ID, Cmd: config.GetCmd(), Args: config.GetArgs(), Env: config.GetEnvs(), Cwd: config.GetCwd(),
 		TimeoutMS: int(c.timeout.Milliseconds()),

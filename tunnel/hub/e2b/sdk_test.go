@@ -75,7 +75,7 @@ func (s *sdk) js(t *testing.T, program string, v any, env ...string) {
 	if s.version == "" {
 		s.version = versions[0]
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-")
 	cmd.Dir = npmDir
