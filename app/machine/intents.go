@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"localpc/app/settings"
+	"localpc/app/setup"
 	"localpc/app/snapshot"
 	"localpc/consent"
 	"localpc/consent/record"
@@ -59,7 +60,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 	case snapshot.AllowNext:
 		return m.allowNext(ctx, in.Entry)
 	case snapshot.MakeKey:
-		return m.makeKey(ctx, in.Text)
+		return m.makeKey(ctx, in.Text, in.Way)
 	case snapshot.ForgetKey:
 		m.setConnect(func(c *snapshot.Connect) { c.Name, c.Lines = "", nil })
 		return snapshot.Reply{}, nil
@@ -108,6 +109,13 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 			return snapshot.Reply{}, err
 		}
 		return say("The session has ended."), nil
+	case snapshot.ConnectClient:
+		return m.connectClient(ctx, in.Text)
+	case snapshot.DisconnectClient:
+		return m.disconnectClient(ctx, in.Text)
+	case snapshot.LookForClients:
+		m.clients.look()
+		return snapshot.Reply{}, nil
 	case snapshot.Disconnect:
 		return m.disconnect(ctx, in.Text)
 	case snapshot.Change:
@@ -177,8 +185,11 @@ func (m *Machine) showWindow(window string) (snapshot.Reply, error) {
 	}
 	m.window = window
 	m.mu.Unlock()
-	if window == snapshot.WindowSettings {
-		m.lookAtAutostart() // the desktop has a list of its own for that
+	switch window { // the desktop has a list of its own for that
+	case snapshot.WindowSettings:
+		m.lookAtAutostart()
+	case snapshot.WindowPair:
+		m.clients.look()
 	}
 	h.ShowWindow(window)
 	return snapshot.Reply{}, nil
@@ -225,7 +236,7 @@ func keyName(name string) error {
 	return nil
 }
 
-func (m *Machine) makeKey(ctx context.Context, name string) (snapshot.Reply, error) {
+func (m *Machine) makeKey(ctx context.Context, name, way string) (snapshot.Reply, error) {
 	if err := keyName(name); err != nil {
 		return snapshot.Reply{}, err
 	}
@@ -249,6 +260,9 @@ func (m *Machine) makeKey(ctx context.Context, name string) (snapshot.Reply, err
 	m.setConnect(func(c *snapshot.Connect) {
 		c.Name = name
 		c.Lines = []string{"E2B_API_KEY=" + key, "E2B_API_URL=" + address + "/api", "E2B_SANDBOX_URL=" + address + "/sbx"}
+		if way == "mcp" {
+			c.Lines = setup.Clients{}.Lines(name, address, key)
+		}
 	})
 	return say("The key is shown once. Copy the lines now."), nil
 }

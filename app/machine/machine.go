@@ -17,6 +17,7 @@ import (
 
 	"localpc/app/login"
 	"localpc/app/settings"
+	"localpc/app/setup"
 	"localpc/app/snapshot"
 	"localpc/app/store"
 	"localpc/capabilities"
@@ -62,7 +63,7 @@ type Hooks struct {
 }
 
 // Options build a Machine. All but Keychain, Unkept, Kept, Hub, Folder, Warnings,
-// Autostart, SelfTest and Hooks are needed.
+// Autostart, Clients, SelfTest and Hooks are needed.
 type Options struct {
 	Paths    settings.Paths
 	Settings *settings.Store
@@ -90,6 +91,9 @@ type Options struct {
 
 	// Autostart is nil where the system can't be made to start this program.
 	Autostart Autostart
+	// Clients are the programs on this computer that can be connected; nil where
+	// none can.
+	Clients *setup.Clients
 	// SelfTest looks at what works on this computer, until ctx ends at most.
 	SelfTest func(ctx context.Context) []snapshot.Check
 
@@ -114,6 +118,7 @@ type Machine struct {
 	connects *connects
 	undos    undos
 	keys     *programKeys
+	clients  *clients
 	link     *link
 	lists    *lists
 	metrics  *metrics
@@ -167,6 +172,7 @@ func New(o Options) (*Machine, error) {
 	m.connects = newConnects(m)
 	m.undos = undos{m}
 	m.keys = &programKeys{m: m}
+	m.clients = &clients{m: m}
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats, m.undos}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: book{o.Store, m.asks}, Log: o.Log})
 	return m, nil

@@ -182,15 +182,19 @@ func (c Clients) command(name string) (string, []string) {
 	return c.Exe, args
 }
 
-// Lines are for a program that is not known here: what most take. By
-// key (not "") it comes over HTTP, to the hub's address.
+// Lines are for a program that is not known here: what most take. It comes over
+// HTTP to a hub's address, with a key when that is not ""; without an address it
+// starts the bridge.
 func (c Clients) Lines(name, hub, key string) []string {
 	var e entry
-	if key != "" {
-		e = entry{{"type", "http"}, {"url", hub + "/mcp"}, {"headers", map[string]string{"Authorization": "Bearer " + key}}}
-	} else {
+	switch {
+	case hub == "":
 		cmd, args := c.command(name)
 		e = entry{{"command", cmd}, {"args", args}}
+	case key == "":
+		e = entry{{"type", "http"}, {"url", hub + "/mcp"}}
+	default:
+		e = entry{{"type", "http"}, {"url", hub + "/mcp"}, {"headers", map[string]string{"Authorization": "Bearer " + key}}}
 	}
 	return jsonFormat{"mcpServers"}.lines(e)
 }

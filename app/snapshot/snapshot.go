@@ -273,6 +273,30 @@ type Connect struct {
 	AutoGPT AutoGPT `json:"autogpt"`
 	// AutoGPTUsual is what "Reset to defaults" puts there.
 	AutoGPTUsual AutoGPT `json:"autogpt_usual"`
+	// Clients are the programs that are known here, and Any what other MCP
+	// clients take; empty where programs come through AutoGPT, or not at all.
+	Clients []Client `json:"clients,omitempty"`
+	Any     []string `json:"any,omitempty"`
+}
+
+// Client is a program on this computer whose own settings can connect it.
+type Client struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Found: it is on this computer. Connected: its settings lead here.
+	Found     bool `json:"found,omitempty"`
+	Connected bool `json:"connected,omitempty"`
+	// File gets Lines when the person says so. Problem says in one sentence why
+	// it can't, so that they have to put them there; "" when it can.
+	File    string   `json:"file"`
+	Lines   []string `json:"lines"`
+	Problem string   `json:"problem,omitempty"`
+	// Next is what to do once it is connected; Around which of its own tools
+	// never ask here, and Off with OffLines how they are switched off.
+	Next     string   `json:"next"`
+	Around   string   `json:"around"`
+	Off      string   `json:"off,omitempty"`
+	OffLines []string `json:"off_lines,omitempty"`
 }
 
 // SigningIn is a sign-in on its way: first the browser, or where there is none a
@@ -326,7 +350,7 @@ const (
 	StopAll     IntentKind = "stop-all"    // Text: the Window that then shows that it is so, where there is a display
 	StopOne     IntentKind = "stop-one"    // Entry
 	AllowNext   IntentKind = "allow-next"  // Entry
-	MakeKey     IntentKind = "make-key"    // Text: the program's name
+	MakeKey     IntentKind = "make-key"    // Text: the program's name; Way "mcp" for the lines of an MCP client
 	ForgetKey   IntentKind = "forget-key"
 	Practice    IntentKind = "practice"
 	Export      IntentKind = "export" // Text: the file to write
@@ -349,6 +373,12 @@ const (
 	// Disconnect takes a program's key away, with its sessions and grants: Text
 	// is its id.
 	Disconnect IntentKind = "disconnect"
+	// ConnectClient writes into a Client's settings how it comes here, and
+	// DisconnectClient takes that out again with its key: Text is its id.
+	// LookForClients looks which there are.
+	ConnectClient    IntentKind = "connect-client"
+	DisconnectClient IntentKind = "disconnect-client"
+	LookForClients   IntentKind = "look-for-clients"
 	// Change changes settings: those of Changes that are set.
 	Change   IntentKind = "change"
 	SelfTest IntentKind = "self-test" // the snapshot has the results

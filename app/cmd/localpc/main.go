@@ -27,13 +27,14 @@ type command struct {
 
 // cli is what every command works with.
 type cli struct {
-	paths  settings.Paths
-	json   bool
-	out    io.Writer
-	run    runFlags
-	pair   pairFlags
-	remove removeFlags
-	mcp    mcpFlags
+	paths   settings.Paths
+	json    bool
+	out     io.Writer
+	run     runFlags
+	pair    pairFlags
+	remove  removeFlags
+	mcp     mcpFlags
+	connect connectFlags
 	// passphraseFile has the passphrase of the encrypted file; "" for none.
 	passphraseFile string
 }
@@ -48,6 +49,7 @@ func commands() map[string]command {
 		"run":       {run: run, flags: runFlagSet},
 		"pair":      {run: pair, flags: pairFlagSet},
 		"unpair":    {run: unpair},
+		"connect":   {run: connect, flags: connectFlagSet},
 		"status":    {run: status, flags: jsonFlag},
 		"doctor":    {run: doctor, flags: jsonFlag},
 		"grants":    {run: grants, flags: readFlags},

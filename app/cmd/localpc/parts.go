@@ -142,7 +142,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Autostart, o.SelfTest = start, p.selfTest
+	o.Autostart, o.SelfTest, o.Clients = start, p.selfTest, clientsOf(start)
 	o.Hooks = p.hooks(exe, quit)
 	if p.machine, err = machine.New(o); err != nil {
 		return nil, err

@@ -20,6 +20,10 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
   localpc pair autogpt       sign in at AutoGPT; where it is not the public one:
       --web URL --api URL --ws URL --client-id ID --scope NAMES --ports A-B
   localpc unpair
+  localpc connect            which programs on this computer can use it
+  localpc connect PROGRAM    write that into the program's settings
+      --print                print what would be written, and write nothing
+      --off                  take it out again
   localpc status             what goes on; answers a question that waits
   localpc doctor             what works here, and what to do about the rest
   localpc grants [revoke ID|all]
@@ -41,6 +45,6 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
                              erase the record of what was done here
   localpc version
 
-Every command takes --data DIR; status, doctor, grants and record take --json;
+Every command takes --data DIR; status, connect, doctor, grants and record take --json;
 grants and record take --passphrase-file FILE too.
 `

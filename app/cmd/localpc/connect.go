@@ -1,0 +1,131 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"localpc/app/control"
+	"localpc/app/setup"
+	"localpc/app/snapshot"
+)
+
+// connectFlags are those of "connect".
+type connectFlags struct{ print, off bool }
+
+func connectFlagSet(c *cli, f *flag.FlagSet) {
+	f.BoolVar(&c.connect.print, "print", false, "print what would be written, and write nothing")
+	f.BoolVar(&c.connect.off, "off", false, "take it out again")
+	jsonFlag(c, f)
+}
+
+// clientsOf are the programs of the person who runs this one.
+func clientsOf(a setup.Autostart) *setup.Clients {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	return &setup.Clients{Book: a.Book, Exe: a.Exe, Data: a.Data, Home: home, System: runtime.GOOS, Env: os.Getenv}
+}
+
+// connect lists the programs on this computer, or connects one.
+func connect(c *cli, args []string) error {
+	if len(args) > 1 || len(args) == 0 && (c.connect.print || c.connect.off) {
+		return usageError("connect takes the name of one program, as localpc connect lists them")
+	}
+	cl, err := control.Dial(c.paths.Socket())
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if _, err := cl.Intend(snapshot.Intent{Kind: snapshot.LookForClients}); err != nil {
+		return err
+	}
+	resp, err := cl.Do(control.Request{Op: control.OpStatus})
+	if err != nil {
+		return err
+	}
+	all := resp.Snapshot.Connect.Clients
+	if len(all) == 0 {
+		return fmt.Errorf("pair this computer first, with itself (localpc pair this) or with a hub of your own")
+	}
+	if len(args) == 0 {
+		return listClients(c, resp.Snapshot.Connect)
+	}
+	i := slices.IndexFunc(all, func(p snapshot.Client) bool { return p.ID == args[0] || strings.EqualFold(p.Name, args[0]) })
+	if i < 0 {
+		return usageError(fmt.Sprintf("there is no program %q; localpc connect lists them", args[0]))
+	}
+	p := all[i]
+	switch {
+	case c.connect.print:
+		printClient(c, p)
+		return nil
+	case c.connect.off:
+		return ask(c, snapshot.Intent{Kind: snapshot.DisconnectClient, Text: p.ID})
+	case p.Problem != "":
+		printClient(c, p)
+		return fmt.Errorf("nothing was written")
+	}
+	if err := ask(c, snapshot.Intent{Kind: snapshot.ConnectClient, Text: p.ID}); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "Written to %s:\n", p.File)
+	for _, line := range p.Lines {
+		fmt.Fprintln(c.out, "  "+line)
+	}
+	printAround(c, p)
+	return nil
+}
+
+func listClients(c *cli, s snapshot.Connect) error {
+	if c.json {
+		return printJSON(c, s.Clients)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	for _, p := range s.Clients {
+		state := "not found"
+		if p.Found {
+			state = "found"
+		}
+		if p.Connected {
+			state = "connected"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.ID, p.Name, state, p.File)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, "\nAny other MCP client takes:")
+	for _, line := range s.Any {
+		fmt.Fprintln(c.out, "  "+line)
+	}
+	return nil
+}
+
+func printClient(c *cli, p snapshot.Client) {
+	if p.Problem != "" {
+		fmt.Fprintln(c.out, p.Problem)
+	} else {
+		fmt.Fprintf(c.out, "This goes into %s:\n", p.File)
+	}
+	for _, line := range p.Lines {
+		fmt.Fprintln(c.out, "  "+line)
+	}
+	if p.Problem == "" {
+		fmt.Fprintln(c.out, p.Next)
+	}
+	printAround(c, p)
+}
+
+// printAround says which of a program's own tools never ask here.
+func printAround(c *cli, p snapshot.Client) {
+	fmt.Fprintln(c.out, strings.TrimSpace(p.Around+" "+p.Off))
+	for _, line := range p.OffLines {
+		fmt.Fprintln(c.out, "  "+line)
+	}
+}
