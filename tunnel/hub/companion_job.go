@@ -23,9 +23,12 @@ type job struct {
 }
 
 // do translates. A request without a meaning in 1.1 is refused in words.
-func (c *companion) do(ctx context.Context, _ wire.Type, p wire.Payload) (Stream, error) {
+func (c *companion) do(ctx context.Context, t wire.Type, p wire.Payload) (Stream, error) {
 	if err := p.Validate(); err != nil {
 		return nil, wire.Wrap(err, wire.CodeInvalid, "The request is not valid: %s.", err)
+	}
+	if t == wire.TypeSessionPause || t == wire.TypeSessionResume { // they name a session, as its end does
+		return nil, wire.Errorf(wire.CodeNotSupported, "A session cannot be paused on a computer that is connected with AutoGPT's program.")
 	}
 	if !c.h.enter() {
 		return nil, offline()

@@ -182,6 +182,9 @@ func (j *job) read(p *wire.FileRead) error {
 
 // write gathers a file, which 1.1 takes in one frame.
 func (j *job) write(p *wire.FileWrite) error {
+	if len(p.Metadata) > 0 {
+		return wire.Errorf(wire.CodeNotSupported, "No metadata can be kept with files on a computer that is connected with AutoGPT's program; leave it out.")
+	}
 	var data []byte
 	for last := false; !last; {
 		select {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"net/url"
@@ -108,49 +107,6 @@ out(r)
 	got.ReadDir.is(t, "read of a directory", "InvalidArgumentError")
 	if got.RemoveGone != nil {
 		t.Errorf("remove of what is not there: %+v", got.RemoveGone)
-	}
-}
-
-// Signed addresses lead to the root of the hub and name no sandbox.
-func TestSDKSignedAddresses(t *testing.T) {
-	t.Parallel()
-	s := newSDK(t, nil)
-	var got struct{ Down, Old, Up, Other string }
-	s.js(t, `
-await Sandbox.create()
-const s = await Sandbox.create()
-await s.files.write('page.html', '<script>alert(1)</script>')
-out({ down: await s.downloadUrl('page.html', { useSignatureExpiration: 60 }), old: await s.downloadUrl('page.html', { useSignatureExpiration: -1 }),
-  up: await s.uploadUrl('up.txt'), other: await s.downloadUrl('page.html') })`, &got)
-	resp := get(t, got.Down, nil)
-	if resp.status != 200 || resp.body != "<script>alert(1)</script>" {
-		t.Errorf("download: %d %q", resp.status, resp.body)
-	}
-	// The person's bytes never become a page of the hub.
-	for header, want := range map[string]string{"Content-Type": "application/octet-stream", "Content-Disposition": "attachment; filename=page.html",
-		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"} {
-		if v := resp.header.Get(header); v != want {
-			t.Errorf("%s is %q, want %q", header, v, want)
-		}
-	}
-	for what, u := range map[string]string{"an old signature": got.Old, "a signature for another path": strings.Replace(got.Other, "page.html", "up.txt", 1),
-		"another signature": strings.Replace(got.Other, "signature=v1_", "signature=v1_A", 1), "an upload address": got.Up} {
-		if r := get(t, u, nil); r.status != 401 {
-			t.Errorf("%s: %d", what, r.status)
-		}
-	}
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	part, _ := w.CreateFormFile("file", "ignored")
-	_, _ = part.Write([]byte("uploaded"))
-	w.Close()
-	req, _ := http.NewRequest("POST", got.Up, &form)
-	req.Header.Set("Content-Type", w.FormDataContentType())
-	if status, body := do(t, req); status != 200 || !strings.Contains(body, `"path":"up.txt"`) {
-		t.Errorf("upload: %d %s", status, body)
-	}
-	if data, err := os.ReadFile(filepath.Join(s.Dir, "up.txt")); err != nil || string(data) != "uploaded" {
-		t.Errorf("uploaded %q, %v", data, err)
 	}
 }
 
