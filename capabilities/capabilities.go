@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"localpc/consent"
 	"localpc/tunnel/wire"
@@ -37,6 +38,9 @@ type Upload struct {
 	Path   string // of the spool file, 0600, outside every session folder
 	Size   int64
 	SHA256 string // hex
+	// Changed is the change time (ctime) that the spool file has had since it was
+	// hashed; zero where the system does not tell.
+	Changed time.Time
 	// Head is the first 4 KiB, for the card.
 	Head []byte
 }

@@ -59,6 +59,9 @@ func (t *task) spool(x tunnel.Exchange) error {
 		return spoolError(err)
 	}
 	up.SHA256 = hex.EncodeToString(body.h.Sum(nil))
+	if fi, err := os.Stat(up.Path); err == nil {
+		up.Changed = changedAt(fi)
+	}
 	return nil
 }
 

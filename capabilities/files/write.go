@@ -216,8 +216,10 @@ const adoptFrom = 1 << 20
 // the disk.
 func (o *writeOp) fill(ctx context.Context, parent *os.Root, temp string, f, spool *os.File) (adopted bool, err error) {
 	if o.up.Size >= adoptFrom && sameDisk(f, spool) {
-		if err := o.copy(ctx, io.Discard, spool); err != nil {
-			return false, err
+		if !o.untouched(spool) {
+			if err := o.copy(ctx, io.Discard, spool); err != nil {
+				return false, err
+			}
 		}
 		if adopt(parent, temp, f, spool, o.up.Path) {
 			return true, spool.Sync()
@@ -227,6 +229,13 @@ func (o *writeOp) fill(ctx context.Context, parent *os.Root, temp string, f, spo
 		return false, err
 	}
 	return false, f.Sync()
+}
+
+// untouched tells whether the spool is as it was when it was hashed: no write to
+// a file leaves the time of its change as it was.
+func (o *writeOp) untouched(spool *os.File) bool {
+	n, err := lstatFile(spool)
+	return err == nil && !o.up.Changed.IsZero() && n.ctime.Equal(o.up.Changed) && n.size == o.up.Size
 }
 
 func (o *writeOp) dirAbs() string {
