@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"localpc/app/store"
 )
@@ -155,6 +156,9 @@ func (k *Kept) recover(ctx context.Context) error {
 	}
 	for _, r := range list {
 		if r.State != store.KeptOpen {
+			if len(r.Undoes) > 0 {
+				k.clearAside(ctx, r)
+			}
 			continue
 		}
 		folder, err := folderOf(r)
@@ -174,6 +178,26 @@ func (k *Kept) recover(ctx context.Context) error {
 		}
 	}
 	return k.sweep(ctx)
+}
+
+// clearAside removes what waited aside when an undoing was done.
+func (k *Kept) clearAside(ctx context.Context, r store.Kept) {
+	steps, err := k.steps(ctx, r.Request)
+	if err != nil || !slices.ContainsFunc(steps, func(st *step) bool { return st.Aside != "" }) {
+		return
+	}
+	folder, err := folderOf(r)
+	if err != nil {
+		return // another start may find it
+	}
+	defer folder.close()
+	for _, st := range steps {
+		if strings.HasPrefix(st.Aside, tempPrefix) {
+			if err := removeTree(folder, st.Aside); err != nil {
+				k.o.Log.Warn("A leftover could not be removed", "err", err)
+			}
+		}
+	}
 }
 
 // cutUndo takes an undoing back. What somebody has worked on since stays as it

@@ -509,11 +509,11 @@ func (w *undo) swap(ctx context.Context, parent *dir, name string, back *step) e
 	if back.object != "" {
 		err := renameNew(parent, name, k.dir, back.object)
 		if crossDevice(err) {
-			if err = k.copyIn(ctx, parent, name, back.object); err != nil {
-				return err
-			}
 			back.Aside = tempPrefix + consent.NewID() + ".tmp"
 			if err = w.note(back); err != nil {
+				return err
+			}
+			if err = k.copyIn(ctx, parent, name, back.object); err != nil {
 				return err
 			}
 			err = renameNew(parent, name, w.folder, back.Aside)

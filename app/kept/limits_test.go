@@ -1,0 +1,213 @@
+package kept_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"localpc/app/kept"
+	"localpc/capabilities/capabilitytest"
+	"localpc/consent"
+)
+
+// What is larger than all that is kept is said to be gone for good, and is.
+func TestLargerThanTheLimit(t *testing.T) {
+	r := newRig(t)
+	r.put("large", strings.Repeat("x", 5000))
+	r.put("small", "small")
+	r.limit.Store(4000)
+	request, said, err := r.do(r.write("large", "new"))
+	must(t, err)
+	if !strings.Contains(said, "cannot be undone") {
+		t.Errorf("the card said %q", said)
+	}
+	if can, _ := r.k.State(request); can {
+		t.Error("it can be undone all the same")
+	}
+	request, said, err = r.do(r.remove("small"))
+	must(t, err)
+	if !strings.Contains(said, "can be undone") {
+		t.Errorf("the card said %q", said)
+	}
+	r.undo("u", request)
+	if r.text("small") != "small" {
+		t.Error("what fits was not kept")
+	}
+}
+
+func TestOldestGoFirst(t *testing.T) {
+	r := newRig(t)
+	r.limit.Store(10_000)
+	var requests []string
+	for _, name := range []string{"a", "b", "c", "d"} {
+		r.put(name, strings.Repeat(name, 3000))
+		requests = append(requests, r.doing(r.remove(name)))
+	}
+	for i, want := range []bool{false, true, true, true} {
+		if can, _ := r.k.State(requests[i]); can != want {
+			t.Errorf("number %d can be undone: %v", i, can)
+		}
+	}
+	if n := len(r.versions()); n != 3 || r.k.Bytes() != 9000 {
+		t.Errorf("%d versions of %d bytes are kept", n, r.k.Bytes())
+	}
+	r.limit.Store(0)
+	r.k.Tidy(t.Context())
+	if n := len(r.versions()); n != 0 || r.k.Bytes() != 0 {
+		t.Errorf("without any room %d versions of %d bytes are kept", n, r.k.Bytes())
+	}
+	if _, said, err := r.do(r.remove("x")); err != nil || strings.Contains(said, "can be undone") {
+		t.Errorf("the card said %q, %v", said, err)
+	}
+}
+
+func TestAWeek(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "a")
+	old := r.doing(r.remove("a"))
+	r.now.Store(int64(3 * 24 * time.Hour))
+	r.put("b", "b")
+	young := r.doing(r.remove("b"))
+	r.now.Store(int64(7*24*time.Hour + time.Minute))
+	r.k.Tidy(t.Context())
+	if can, _ := r.k.State(old); can || len(r.versions()) != 1 {
+		t.Errorf("after a week it can be undone: %v; %d versions", can, len(r.versions()))
+	}
+	if can, _ := r.k.State(young); !can {
+		t.Error("after four days it can't be undone")
+	}
+	if _, err := r.k.Ask(t.Context(), []string{old}); !errors.Is(err, kept.ErrNothing) {
+		t.Errorf("undoing it says %v", err)
+	}
+}
+
+// Somebody's newer work is asked about, and never lost.
+func TestNewerWork(t *testing.T) {
+	for name, edit := range map[string]func(r *rig){
+		"changed":  func(r *rig) { r.put("a", "mine") },
+		"replaced": func(r *rig) { must(r, os.Remove(r.at("a"))); r.put("a", "mine") },
+		"a folder": func(r *rig) { must(r, os.Remove(r.at("a"))); r.put("a/in", "mine") },
+		"mode":     func(r *rig) { must(r, os.Chmod(r.at("a"), 0o600)) },
+		"gone":     func(r *rig) { must(r, os.Remove(r.at("a"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.put("a", "old")
+			request := r.doing(r.write("a", "new"))
+			edit(r)
+			mine := r.tree()
+			q, err := r.k.Ask(t.Context(), []string{request})
+			if err != nil || !strings.Contains(q, "a changed after this") {
+				t.Fatalf("it asks %q, %v", q, err)
+			}
+			var newer *kept.Newer
+			if _, err := r.k.Undo(t.Context(), "no", []string{request}, false); !errors.As(err, &newer) {
+				t.Fatalf("without a yes: %v", err)
+			}
+			if r.tree() != mine {
+				t.Fatalf("without a yes the folder is\n%s", r.tree())
+			}
+			_, err = r.k.Undo(t.Context(), "yes", []string{request}, true)
+			must(t, err)
+			if r.text("a") != "old" {
+				t.Errorf("undone, it is %q", r.text("a"))
+			}
+			r.undo("back", "yes")
+			if r.tree() != mine {
+				t.Errorf("with that undone, the folder is\n%s\nand was\n%s", r.tree(), mine)
+			}
+		})
+	}
+}
+
+// Of a session of which one part was worked on since, nothing is undone without
+// a yes, also where that shows only on the way.
+func TestAllOrNothing(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "a0")
+	r.put("b", "b0")
+	r.doing(r.write("b", "b1"))
+	r.doing(r.write("a", "a1"))
+	r.put("a", "a-person")
+	r.doing(r.write("a", "a2"))
+	before := r.tree()
+	all := r.k.OfSession(r.s.ID)
+	q, err := r.k.Ask(t.Context(), all)
+	must(t, err)
+	var newer *kept.Newer
+	_, err = r.k.Undo(t.Context(), "u", all, false)
+	if q == "" && !errors.As(err, &newer) {
+		t.Fatalf("undoing said %v", err)
+	}
+	if now := r.tree(); now != before {
+		t.Fatalf("the folder is\n%s\nand was\n%s", now, before)
+	}
+	_, err = r.k.Undo(t.Context(), "v", all, true)
+	must(t, err)
+	if r.text("a") != "a0" || r.text("b") != "b0" {
+		t.Errorf("a is %q, b %q", r.text("a"), r.text("b"))
+	}
+}
+
+// A full disk never breaks a request: its card says that nothing is kept.
+func TestFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64k"); err != nil {
+		if os.Geteuid() != 0 {
+			t.Logf("no disk of its own without root: %v", err)
+			return
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { must(t, syscall.Unmount(disk, syscall.MNT_DETACH)) })
+	r := newRigIn(t, t.TempDir(), filepath.Join(disk, "versions"))
+	r.put("a", strings.Repeat("x", 100_000))
+	call := r.write("a", "new")
+	d, err := r.e.Describe(t.Context(), call)
+	must(t, err)
+	if !strings.Contains(d.Effects[0].Text, "can be undone") {
+		t.Fatalf("the card said %q", d.Effects[0].Text)
+	}
+	_, err = r.e.Run(t.Context(), call, capabilitytest.Grant(t, r.s, "files", d), &capabilitytest.Output{})
+	if !errors.Is(err, consent.ErrChanged) || len(r.text("a")) != 100_000 {
+		t.Fatalf("what was promised and can't be: %v", err)
+	}
+	request, said, err := r.do(call)
+	must(t, err)
+	if can, _ := r.k.State(request); !strings.Contains(said, "cannot be undone") || r.text("a") != "new" || can {
+		t.Errorf("asked again, the card said %q; can be undone: %v", said, can)
+	}
+}
+
+// An undoing that fails in the middle leaves nothing half done.
+func TestUndoThatFails(t *testing.T) {
+	r := newRig(t)
+	r.put("d/a", "a")
+	r.put("d/b", "b")
+	r.put("c", "c")
+	first := r.doing(r.remove("c"))
+	second := r.doing(r.write("d/b", "b1"))
+	third := r.doing(r.write("d/a", "a1"))
+	after := r.tree()
+	for _, v := range r.versions() {
+		if b, _ := os.ReadFile(filepath.Join(r.base, "versions", v)); string(b) == "b" {
+			must(t, os.Remove(filepath.Join(r.base, "versions", v)))
+		}
+	}
+	if _, err := r.k.Undo(context.Background(), "u", []string{third, second, first}, false); err == nil {
+		t.Fatal("an old version that is not there was put back")
+	}
+	if now := r.tree(); now != after {
+		t.Errorf("the folder is\n%s\nand was\n%s", now, after)
+	}
+	r.undo("v", third)
+	r.undo("w", first)
+	if r.text("d/a") != "a" || r.text("c") != "c" {
+		t.Error("the others can't be undone any more")
+	}
+}
