@@ -152,6 +152,7 @@ func (s *stream) entered(over context.Context) (*bulk.In, error) {
 		in.Reset()
 		return nil, s.ended
 	}
+	in.Reuse = s.request == wire.TypeFileRead
 	s.in = in
 	return in, nil
 }

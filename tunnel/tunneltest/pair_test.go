@@ -25,6 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // then packets are lost both ways, and neither end hears of an end.
 type proxy struct {
 	net.Listener
+	// rate is how many bytes a second one connection carries each way; 0 is as
+	// many as there are.
+	rate  int64
 	mu    sync.Mutex
 	conns []*carried
 	wg    sync.WaitGroup
@@ -35,13 +38,15 @@ type carried struct {
 	silent chan struct{}
 }
 
-func newProxy(t *testing.T, target string) *proxy {
+func newProxy(t *testing.T, target string) *proxy { return slowProxy(t, target, 0) }
+
+func slowProxy(t *testing.T, target string, rate int64) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{Listener: l}
+	p := &proxy{Listener: l, rate: rate}
 	p.wg.Go(func() {
 		for {
 			a, err := l.Accept()
@@ -57,8 +62,8 @@ func newProxy(t *testing.T, target string) *proxy {
 			p.mu.Lock()
 			p.conns = append(p.conns, c)
 			p.mu.Unlock()
-			p.wg.Go(func() { c.carry(a, b) })
-			p.wg.Go(func() { c.carry(b, a) })
+			p.wg.Go(func() { c.carry(a, b, rate) })
+			p.wg.Go(func() { c.carry(b, a, rate) })
 		}
 	})
 	t.Cleanup(func() {
@@ -74,7 +79,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-func (c *carried) carry(from, to net.Conn) {
+func (c *carried) carry(from, to net.Conn, rate int64) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -95,7 +100,18 @@ func (c *carried) carry(from, to net.Conn) {
 			from.Close()
 			return
 		}
+		if rate > 0 {
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+		}
 	}
+}
+
+// cut ends the i-th connection that came.
+func (p *proxy) cut(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns[i].a.Close()
+	p.conns[i].b.Close()
 }
 
 func (p *proxy) silence() {

@@ -42,7 +42,8 @@ func DataLen(p Payload) int {
 // One goroutine at a time may call Recv, and one Send.
 type Stream interface {
 	// Recv gives the next frame of the reply; io.EOF follows the last. An ERROR
-	// of the machine, and the loss of it, are errors: a *Error.
+	// of the machine, and the loss of it, are errors: a *Error. The data of a
+	// FILE_CHUNK is good until Recv is called again.
 	Recv() (Message, error)
 	// Send sends what follows the request, as soon as the machine has room for
 	// it. io.EOF means that the request has ended; Recv says how.
