@@ -9,31 +9,26 @@ import (
 	"localpc/app/ui/kit"
 )
 
-// connect is the last page for the hub inside: a key for a program, and a
-// sample to try.
+// connect is the last page for the hub inside: the programs on this computer, a
+// key for any other, and a sample to try.
 func (p *pairWindow) connect(c snapshot.Connect) {
 	keys := p.keys()
 	col := kit.Column(0, p.banners.box, p.spaced(),
-		kit.NewFlow(pairWidth, kit.Title, kit.Bold("Connect a program", kit.Ink)),
-		kit.Pad(4, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("Any program that uses the E2B SDK, a kit for AI agents, can work here unchanged. It needs three settings, one of them a key of its own.", kit.Dim))))
+		kit.NewFlow(pairWidth, kit.Title, kit.Bold("Connect a program", kit.Ink)))
 	var first fyne.Focusable
+	if len(c.Clients) > 0 {
+		col.Add(kit.Pad(4, 0, 8, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("A program that is connected can ask to work on this computer. What it asks for comes to you first.", kit.Dim))))
+		first = p.clientList(col, c, keys)
+		col.Add(kit.Pad(16, 0, 0, 0, kit.NewFlow(pairWidth, kit.Lead, kit.Bold("A program with the E2B SDK", kit.Ink))))
+	}
+	col.Add(kit.Pad(4, 0, 16, 0, kit.NewFlow(pairWidth, kit.Body, kit.Plain("Any program that uses the E2B SDK, a kit for AI agents, can work here unchanged. It needs three settings, one of them a key of its own.", kit.Dim))))
 	if len(c.Lines) == 0 {
-		col.Add(p.naming(keys))
-		first = p.name
+		col.Add(p.naming(keys, ""))
+		if first == nil {
+			first = p.name
+		}
 	} else {
-		done := kit.NewButton("Done", kit.Normal, func() { p.ui.intent(snapshot.Intent{Kind: snapshot.ForgetKey}) }).WithKeys(keys)
-		copied := kit.NewFlow(120, kit.Small)
-		copyLines := kit.NewButton("Copy", kit.Primary, func() {
-			p.ui.o.App.Clipboard().SetContent(strings.Join(c.Lines, "\n") + "\n")
-			copied.Set(kit.Plain("● Copied", kit.OK))
-		}).WithKeys(keys)
-		about := []kit.Span{kit.Plain("Put these lines into the settings of ", kit.Ink)}
-		about = append(about, kit.Remote(c.Name, kit.Bold("", kit.Ink))...)
-		about = append(about, kit.Plain(": its environment, or a file called .env beside it. The key is shown only now.", kit.Ink))
-		col.Add(kit.Pad(0, 0, 8, 0, kit.NewFlow(pairWidth, kit.Body, about...)))
-		col.Add(kit.NewExact(pairWidth, 8, keys, strings.Join(c.Lines, "\n")))
-		col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, copyLines, done, copied)))
-		first = copyLines
+		first = p.lines(col, c, "Put these lines into the settings of ", ": its environment, or a file called .env beside it. The key is shown only now.", keys)
 	}
 	col.Add(kit.Pad(12, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("You are asked only about what a program does with these settings. What it does on this computer by other means does not pass through "+Name+".", kit.Dim))))
 	col.Add(kit.Pad(20, 0, 20, 0, kit.Rule()))
@@ -41,8 +36,23 @@ func (p *pairWindow) connect(c snapshot.Connect) {
 	p.set(pageConnect, col, kit.Row(8, kit.Space(), kit.NewButton("Close", kit.Normal, p.leave).WithKeys(keys)), first)
 }
 
-// naming asks for the program's name.
-func (p *pairWindow) naming(keys *kit.Keys) fyne.CanvasObject {
+// lines adds a new key's lines, with a button that copies them.
+func (p *pairWindow) lines(col *fyne.Container, c snapshot.Connect, before, after string, keys *kit.Keys) fyne.Focusable {
+	done := kit.NewButton("Done", kit.Normal, func() { p.ui.intent(snapshot.Intent{Kind: snapshot.ForgetKey}) }).WithKeys(keys)
+	copied := kit.NewFlow(120, kit.Small)
+	text := strings.Join(c.Lines, "\n") + "\n"
+	copyLines := p.copier("Copy", kit.Primary, text, copied, keys)
+	about := []kit.Span{kit.Plain(before, kit.Ink)}
+	about = append(about, kit.Remote(c.Name, kit.Bold("", kit.Ink))...)
+	about = append(about, kit.Plain(after, kit.Ink))
+	col.Add(kit.Pad(0, 0, 8, 0, kit.NewFlow(pairWidth, kit.Body, about...)))
+	col.Add(kit.NewExact(pairWidth, 10, keys, strings.Join(c.Lines, "\n")))
+	col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, copyLines, done, copied)))
+	return copyLines
+}
+
+// naming asks for the program's name; way is MakeKey's.
+func (p *pairWindow) naming(keys *kit.Keys, way string) fyne.CanvasObject {
 	old := ""
 	if p.name != nil {
 		old = p.name.Text
@@ -54,7 +64,7 @@ func (p *pairWindow) naming(keys *kit.Keys) fyne.CanvasObject {
 	ask := func() {
 		if n := strings.TrimSpace(p.name.Text); n != "" {
 			p.name.SetText("")
-			p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: n})
+			p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: n, Way: way})
 		}
 	}
 	button = kit.NewButton("Make a key", kit.Primary, ask).WithKeys(keys)

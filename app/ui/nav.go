@@ -11,7 +11,9 @@ import (
 
 // nav is the row at the top of a window that leads to the others.
 type nav struct {
-	pair *kit.Button // nil in the Pair window
+	pair *kit.Button     // nil in the Pair window
+	here *fyne.Container // the Pair window's own word; nil in the others
+	word string          // what stands there
 	root fyne.CanvasObject
 }
 
@@ -23,7 +25,11 @@ func newNav(u *UI, here string, left float32, keys *kit.Keys) *nav {
 	for _, to := range []struct{ window, word string }{
 		{snapshot.WindowActivity, "Activity"}, {snapshot.WindowPermissions, "Permissions"}, {snapshot.WindowSettings, "Settings"}, {snapshot.WindowPair, "Pair"}} {
 		if to.window == here {
-			row.Add(kit.Here(to.word))
+			at := kit.Row(0, kit.Here(to.word))
+			if to.window == snapshot.WindowPair {
+				n.here, n.word = at, to.word
+			}
+			row.Add(at)
 			continue
 		}
 		b := kit.NewButton(to.word, kit.Quiet, func() { u.show(to.window) }).Slim().WithKeys(keys)
@@ -36,9 +42,15 @@ func newNav(u *UI, here string, left float32, keys *kit.Keys) *nav {
 	return n
 }
 
-// draw names the way to the Pair window by what is next there.
+// draw names the Pair window, and the way to it, by what is next there.
 func (n *nav) draw(s snapshot.Snapshot) {
+	word := strings.TrimSuffix(pairLabel(s), "…")
 	if n.pair != nil {
-		n.pair.SetText(strings.TrimSuffix(pairLabel(s), "…"))
+		n.pair.SetText(word)
+	}
+	if n.here != nil && n.word != word {
+		n.word = word
+		n.here.Objects = []fyne.CanvasObject{kit.Here(word)}
+		n.root.Refresh()
 	}
 }

@@ -124,6 +124,36 @@ var pages = []struct {
 	{"paired-autogpt", func(s *stage) {
 		s.pairedWith(snapshot.Hub{Kind: "autogpt", Name: "AutoGPT", Address: "https://platform.autogpt.net"})
 	}, []string{"Paired with AutoGPT", "Choose this computer in a chat", "Unpair"}},
+	{"clients", func(s *stage) { s.programs("this") },
+		[]string{"Connect a program", "Claude Code", "Connected", "Disconnect…", "Connect…", "Another MCP client", "Not found here: Codex.", "Try it safely"}},
+	{"clients-none", func(s *stage) {
+		s.programs("this")
+		s.snapshot(func(n *snapshot.Snapshot) { n.Connect.Clients = n.Connect.Clients[3:] })
+	}, []string{"None of the programs that are known here is on this computer yet.", "Not found here: Codex."}},
+	{"clients-own", func(s *stage) { s.programs("own") }, []string{"Connect a program on this computer", "Cursor", "Open the Keys page"}},
+	{"client", func(s *stage) {
+		s.programs("this")
+		s.u.pair.showClient("cursor")
+	}, []string{"This is put into /home/anna/.cursor/mcp.json beside what is there.", "There is no key in it", "Then: Switch localpc on.", "Its own tools", "Its own terminal", "Connect", "Back"}},
+	{"client-connected", func(s *stage) {
+		s.programs("this")
+		s.tap(s.u.pair.win, "Disconnect…")
+	}, []string{"Connected", "Start Claude Code anew.", "/home/anna/.claude.json", "Copy this", "Disconnect", "Back"}},
+	{"client-by-hand", func(s *stage) {
+		s.programs("this")
+		s.u.pair.showClient("vscode")
+	}, []string{"so it is left as it is. Put the lines there by hand.", "Copy"}},
+	{"client-any", func(s *stage) {
+		s.programs("this")
+		s.u.pair.showClient(anyClient)
+	}, []string{"Another MCP client", "Copy the lines", "One that takes an address only", "Make a key"}},
+	{"client-any-key", func(s *stage) {
+		s.programs("this")
+		s.u.pair.showClient(anyClient)
+		s.snapshot(func(n *snapshot.Snapshot) {
+			n.Connect.Name, n.Connect.Lines = "Mine", []string{"{", `  "mcpServers": {`, `    "localpc": {"url": "http://127.0.0.1:4417/mcp"}`, "  }", "}"}
+		})
+	}, []string{"in a file that only you can read. The key is shown only now.", "Done"}},
 	{"again-own", func(s *stage) {
 		s.pairedWith(snapshot.Hub{Kind: "own", Name: "Home", Address: "https://hub.example"})
 		s.snapshot(func(n *snapshot.Snapshot) {

@@ -36,6 +36,7 @@ type pairWindow struct {
 	then   *snapshot.Intent // what is asked for then
 	failed string           // what the last Pair was answered with
 	sure   bool             // Unpair was clicked: really?
+	client string           // the program whose page is shown; "" for the list
 
 	choose *choosePage
 	signIn *signInPage
@@ -54,7 +55,11 @@ func newPairWindow(u *UI) *pairWindow {
 }
 
 func (p *pairWindow) keyed(e *fyne.KeyEvent) {
-	if e.Name == fyne.KeyEscape {
+	switch {
+	case e.Name != fyne.KeyEscape:
+	case p.client != "":
+		p.showClient("")
+	default:
 		p.leave()
 	}
 }
@@ -62,7 +67,12 @@ func (p *pairWindow) keyed(e *fyne.KeyEvent) {
 func (p *pairWindow) keys() *kit.Keys { return &kit.Keys{Key: p.keyed} }
 
 // opened begins anew.
-func (p *pairWindow) opened() { p.asked, p.sure, p.key, p.page = false, false, "", "" }
+func (p *pairWindow) opened() {
+	p.asked, p.sure, p.client, p.key, p.page = false, false, "", "", ""
+	if len(p.ui.snap.Connect.Clients) > 0 {
+		p.ui.ask(p, snapshot.Intent{Kind: snapshot.LookForClients}) // one may have been installed since
+	}
+}
 
 // leave hides the window; a key on it is not shown again, and a sign-in goes
 // on.
@@ -138,9 +148,11 @@ func (p *pairWindow) draw() {
 		p.failed = ""
 		p.choose.remember(*c.SignIn)
 	}
+	p.nav.draw(s)
 	page := p.fitting()
 	parts := []string{page, c.Name, p.problem(), c.Practice, word(c.Practice == "running" && s.Waiting > 0), word(c.Pairing || p.asked),
-		word(p.ending), word(p.sure), fmt.Sprint(s.Hub, s.State, s.Line), p.choose.state()}
+		word(p.ending), word(p.sure), fmt.Sprint(s.Hub, s.State, s.Line), p.choose.state(),
+		p.client, fmt.Sprint(c.Clients)}
 	if c.SignIn != nil {
 		parts = append(parts, fmt.Sprintf("%q", *c.SignIn))
 	}
@@ -152,6 +164,9 @@ func (p *pairWindow) draw() {
 	p.key = key
 	p.signIn.rest()
 	switch page {
+	case pageClient:
+		p.win.SetTitle("Connect a program")
+		p.clientPage(c)
 	case pageConnect:
 		p.win.SetTitle("Connect a program")
 		p.connect(c)
@@ -176,6 +191,7 @@ const (
 	pageSignIn  = "sign-in"
 	pageAgain   = "again"
 	pageConnect = "connect"
+	pageClient  = "client"
 	pagePaired  = "paired"
 )
 
@@ -188,6 +204,8 @@ func (p *pairWindow) fitting() string {
 		return pageChoose
 	case signInAgain(s):
 		return pageAgain
+	case p.client != "" && len(s.Connect.Clients) > 0:
+		return pageClient
 	case s.Hub.Kind == "own" || s.Hub.Kind == "autogpt":
 		return pagePaired
 	}

@@ -67,6 +67,11 @@ func (p *pairWindow) paired(s snapshot.Snapshot) {
 	col.Add(kit.Pad(12, 0, 0, 0, kit.Row(8, open, p.copier("Copy the address", kit.Normal, page, note, keys), note)))
 
 	var first fyne.Focusable = open
+	if len(s.Connect.Clients) > 0 {
+		col.Add(kit.Pad(16, 0, 12, 0, kit.Rule()))
+		col.Add(kit.Pad(0, 0, 8, 0, kit.NewFlow(pairWidth, kit.Lead, kit.Bold("Connect a program on this computer", kit.Ink))))
+		p.clientList(col, s.Connect, keys)
+	}
 	unpair := kit.NewButton("Unpair", kit.Normal, func() { p.sure = true; p.draw() }).WithKeys(keys)
 	if p.sure {
 		unpair.Hide()
