@@ -269,6 +269,7 @@ func (c *command) whole() (*sdk.CallToolResult, error) {
 		structured["truncated"] = true
 		say += fmt.Sprintf("; the middle of the output was left out: read_output(handle=%q, since=0) has it, as far as it is kept", c.handle)
 	}
+	structured["note"] = say
 	return c.result(s, say, structured), nil
 }
 

@@ -63,7 +63,7 @@ func listed(entries []wire.Entry, total int) *sdk.CallToolResult {
 	var b strings.Builder
 	rows := []map[string]any{}
 	for _, e := range entries {
-		if b.Len() > maxText {
+		if b.Len() > maxList {
 			break
 		}
 		row := map[string]any{"path": e.Path, "kind": e.Kind}
@@ -80,13 +80,21 @@ func listed(entries []wire.Entry, total int) *sdk.CallToolResult {
 		row["modified"] = time.UnixMilli(e.MTime).UTC().Format(time.RFC3339)
 		rows = append(rows, row)
 	}
-	structured := map[string]any{"entries": rows, "total": total}
+	note := ""
 	switch {
 	case total == 0:
-		b.WriteString("[the folder is empty]")
+		note = "the folder is empty"
 	case len(rows) < total:
-		structured["truncated"] = true
-		fmt.Fprintf(&b, "[%d of %d entries; list a folder below, or search_files for names]", len(rows), total)
+		note = fmt.Sprintf("%d of %d entries; list a folder below, or search_files for names", len(rows), total)
+	}
+	return noted(&b, note, map[string]any{"entries": rows, "total": total})
+}
+
+// noted is a list with a note about it at its end.
+func noted(b *strings.Builder, note string, structured map[string]any) *sdk.CallToolResult {
+	if note != "" {
+		b.WriteString("[" + note + "]")
+		structured["note"] = note
 	}
 	return said(b.String(), structured)
 }
@@ -137,7 +145,7 @@ func hits(found *wire.FileSearchResponse) *sdk.CallToolResult {
 	var b strings.Builder
 	rows := []map[string]any{}
 	for _, h := range found.Hits {
-		if b.Len() > maxText {
+		if b.Len() > maxList {
 			found.More = true
 			break
 		}
@@ -155,16 +163,16 @@ func hits(found *wire.FileSearchResponse) *sdk.CallToolResult {
 		}
 		rows = append(rows, row)
 	}
-	structured := map[string]any{"hits": rows, "more": found.More}
+	note := ""
 	switch {
 	case len(rows) == 0 && found.More:
-		b.WriteString("[nothing found in what could be looked at in the time; look in a smaller folder]")
+		note = "nothing found in what could be looked at in the time; look in a smaller folder"
 	case len(rows) == 0:
-		b.WriteString("[nothing found]")
+		note = "nothing found"
 	case found.More:
-		fmt.Fprintf(&b, "[the first %d; there is more: look in a smaller folder, or for something narrower]", len(rows))
+		note = fmt.Sprintf("the first %d; there is more: look in a smaller folder, or for something narrower", len(rows))
 	}
-	return said(b.String(), structured)
+	return noted(&b, note, map[string]any{"hits": rows, "more": found.More})
 }
 
 type path struct {

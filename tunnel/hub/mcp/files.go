@@ -154,8 +154,7 @@ func readImage(c *contents, r io.Reader, path, kind string) (*sdk.CallToolResult
 	if err != nil {
 		return nil, err
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: data, MIMEType: kind}},
-		StructuredContent: map[string]any{"path": path, "mime_type": kind, "size": c.size}}, nil
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: data, MIMEType: kind}}}, nil
 }
 
 // readRaw reads bytes as they are.
@@ -183,7 +182,9 @@ func (f *Face) readRaw(ctx context.Context, b store.Sandbox, in readFile) (*sdk.
 	return &sdk.CallToolResult{Content: content, StructuredContent: structured}, nil
 }
 
-// readLines reads a window of lines; what comes after it is not fetched.
+// readLines reads a window of lines; what comes after it is not fetched. There
+// is no structured content: clients that prefer it would show a model the text
+// as JSON has it, and it is to copy the text exactly.
 func readLines(c *contents, r io.Reader, in readFile) (*sdk.CallToolResult, error) {
 	lines := bufio.NewReaderSize(transform.NewReader(r, unicode.BOMOverride(transform.Nop)), 64<<10)
 	first, limit := max(in.Offset, 1), min(in.Limit, maxLines)
@@ -215,7 +216,6 @@ func readLines(c *contents, r io.Reader, in readFile) (*sdk.CallToolResult, erro
 		}
 	}
 	last := first + shown - 1
-	structured := map[string]any{"path": in.Path, "text": toText(b.String()), "first_line": first, "last_line": last, "size": c.size}
 	var notes []string
 	switch {
 	case c.size == 0:
@@ -223,7 +223,6 @@ func readLines(c *contents, r io.Reader, in readFile) (*sdk.CallToolResult, erro
 	case shown == 0:
 		notes = append(notes, fmt.Sprintf("the file has fewer than %d lines", first))
 	case more:
-		structured["next_offset"] = last + 1
 		notes = append(notes, fmt.Sprintf("lines %d to %d of a file of %s; go on with offset=%d", first, last, inBytes(c.size), last+1))
 	}
 	if cut {
@@ -237,10 +236,9 @@ func readLines(c *contents, r io.Reader, in readFile) (*sdk.CallToolResult, erro
 		content = append(content, text(toText(b.String())))
 	}
 	if len(notes) > 0 {
-		structured["note"] = strings.Join(notes, "; ")
 		content = append(content, text("["+strings.Join(notes, "; ")+"]"))
 	}
-	return &sdk.CallToolResult{Content: content, StructuredContent: structured}, nil
+	return &sdk.CallToolResult{Content: content}, nil
 }
 
 func toText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -14,8 +14,9 @@ import (
 )
 
 // maxText is how much text one result has, in bytes: what a model can take at
-// once, and clients let through.
-const maxText = 48 << 10
+// once, and clients let through. maxList is that of a list, whose structured
+// form is longer; some clients show their model that instead of the text.
+const maxText, maxList = 40 << 10, 16 << 10
 
 const wrong = "Something went wrong in the hub; its log says what."
 

@@ -60,9 +60,9 @@ func TestWork(t *testing.T) {
 			call(t, s, "list_machines", nil).ok("Mac-1", "machine-1", "connected")
 			call(t, s, "write_file", args{"path": "notes/plan.md", "content": "one\ntwo\nthree\n"}).ok("14 bytes", "notes/plan.md")
 			call(t, s, "read_file", args{"path": "notes/plan.md"}).ok("one\ntwo\nthree\n")
-			got := call(t, s, "read_file", args{"path": "notes/plan.md", "offset": 2, "limit": 1}).ok("two\n", "offset=3")
-			if got.str("text") != "two\n" || got.num("next_offset") != 3 {
-				t.Errorf("a part of a file: %v", got.all)
+			got := call(t, s, "read_file", args{"path": "notes/plan.md", "offset": 2, "limit": 1})
+			if got.ok("offset=3"); len(got.content) != 2 || got.content[0].(*sdk.TextContent).Text != "two\n" {
+				t.Errorf("a part of a file: %q", got.text)
 			}
 			call(t, s, "edit_file", args{"path": "notes/plan.md", "old_text": "two", "new_text": "2"}).ok("line 2")
 			if b, _ := os.ReadFile(filepath.Join(r.Dir, "notes/plan.md")); string(b) != "one\n2\nthree\n" {
@@ -115,7 +115,7 @@ func TestReadingFiles(t *testing.T) {
 	call(t, s, "read_file", args{"path": "empty"}).ok("empty")
 	put("long", strings.Repeat("line of text\n", 50_000))
 	long := call(t, s, "read_file", args{"path": "long"}).ok("lines 1 to 2000", "offset=2001")
-	if n := len(long.str("text")); n != 2000*13 {
+	if n := len(long.content[0].(*sdk.TextContent).Text); n != 2000*13 {
 		t.Errorf("%d bytes of a long file came", n)
 	}
 	call(t, s, "read_file", args{"path": "long", "offset": 49_999}).ok("line of text\nline of text\n")
