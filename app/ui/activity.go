@@ -59,6 +59,8 @@ func newActivityWindow(u *UI) *activityWindow {
 	a.banners = newBanners(u, 700)
 	a.banners.sessions = true
 	a.banners.changed = func() { a.draw(); a.root.Refresh() }
+	a.banners.again = func(in snapshot.Intent) { u.ask(a, in) }
+	a.banners.undoAll = func(session string) { a.undo(snapshot.UndoSession, session) }
 	a.head, a.foot = newLogHead(u), newLogFoot(u)
 	keys := &kit.Keys{Key: a.keyed}
 	a.nav = newNav(u, snapshot.WindowActivity, 16, keys)
@@ -368,7 +370,9 @@ func (a *activityWindow) rest() {
 }
 
 func (a *activityWindow) told(t desklink.Told) {
-	a.banners.tell(t)
+	if !a.undone(t) {
+		a.banners.tell(t)
+	}
 	a.draw()
 	a.root.Refresh()
 }

@@ -26,8 +26,13 @@ type banners struct {
 	// sessions says that open sessions have their lines here, too.
 	sessions bool
 	said     *desklink.Told
-	key      string
-	quiet    func() // stops the timer of said
+	// undo is the question before newer work is overwritten; again sends its
+	// wish once more, and undoAll one for a session. Activity has them.
+	undo    undoing
+	again   func(snapshot.Intent)
+	undoAll func(session string)
+	key     string
+	quiet   func() // stops the timer of said
 	// counts are the lines that count down, each with its end.
 	counts []countdown
 	tick   func() // stops the timer of counts
@@ -102,7 +107,10 @@ func (b *banners) draw() (changed bool) {
 	for _, w := range append(append([]string{}, s.Standing...), s.Warnings...) {
 		key += "\x00" + w
 	}
-	key += fmt.Sprint(s.Stopped, b.said)
+	key += fmt.Sprint(s.Stopped, b.said, b.undo)
+	if session, ok := toUndo(s); ok && s.Stopped != nil {
+		key += "\x00undo " + session
+	}
 	for _, d := range b.denied() {
 		key += fmt.Sprintf("\x00denied %q %q %d", d.ID, d.Principal, d.Denied)
 	}
@@ -116,6 +124,9 @@ func (b *banners) draw() (changed bool) {
 	b.key, b.counts = key, nil
 	b.box.Objects = nil
 	b.state(s)
+	if b.undo.question != "" {
+		b.ask()
+	}
 	for _, d := range b.denied() {
 		b.offerEnd(d)
 	}
@@ -148,7 +159,11 @@ func (b *banners) state(s snapshot.Snapshot) {
 		words := kit.Column(4, kit.NewFlow(b.width-140, kit.Title, kit.Bold("Everything stopped", kit.Ink)),
 			kit.NewFlow(b.width-140, kit.Body, kit.Plain(stoppedWords(*s.Stopped), kit.Dim)))
 		resume := kit.NewButton("Resume", kit.Primary, func() { b.ui.intent(snapshot.Intent{Kind: snapshot.Resume}) })
-		b.box.Add(kit.Banner(kit.ToneQuiet, words, resume))
+		buttons := []*kit.Button{resume}
+		if session, ok := toUndo(s); ok && b.undoAll != nil {
+			buttons = []*kit.Button{kit.NewButton("Undo this session", kit.Normal, func() { b.undoAll(session) }), resume}
+		}
+		b.box.Add(kit.Banner(kit.ToneQuiet, words, buttons...))
 	}
 	if s.Problem == "" {
 		return

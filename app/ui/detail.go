@@ -35,6 +35,8 @@ type detailPane struct {
 	by       *kit.Flow
 	stop     *kit.Button
 	next     *kit.Button
+	undo     *kit.Button
+	back     *fyne.Container // of undo, and of the whole session
 }
 
 // part is a heading with exact text below, hidden while there is none.
@@ -73,12 +75,15 @@ func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
 	p.notes, p.reason, p.by = kit.NewFlow(paneInner, kit.Small), kit.NewFlow(paneInner, kit.Body), kit.NewLine(paneInner-110, kit.Small, 2).Right()
 	p.stop = kit.NewButton("Stop this", kit.Danger, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.StopOne, Entry: p.now.ID}) }).WithKeys(keys)
 	p.next = kit.NewButton("Allow next time", kit.Normal, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.AllowNext, Entry: p.now.ID}) }).WithKeys(keys)
+	p.undo = kit.NewButton("Undo", kit.Normal, func() { a.undo(snapshot.Undo, p.now.ID) }).WithKeys(keys)
+	whole := kit.NewButton("Undo this session", kit.Link, func() { a.undo(snapshot.UndoSession, p.now.ID) }).WithKeys(keys)
+	p.back = kit.Row(8, p.undo, whole, kit.Space())
 
 	p.under = [3]*fyne.Container{kit.Pad(4, 0, 0, 0, p.where), kit.Pad(8, 0, 0, 0, p.reason), kit.Pad(8, 0, 0, 0, p.notes)}
 	p.body = kit.Column(0, p.sentence, p.under[0], kit.Pad(8, 0, 0, 0, kit.Wrap(paneInner, 8, p.chip, kit.Pad(3, 0, 0, 0, p.result))),
 		p.under[1], p.exact.box, p.output.box, p.details.box, p.under[2])
 	p.foot = kit.Row(8, p.stop, p.next, kit.Space(), p.by)
-	foot := kit.Pad(8, 16, 16, 16, p.foot)
+	foot := kit.Pad(8, 16, 16, 16, kit.Column(8, p.back, p.foot))
 	scroll := container.NewVScroll(kit.Pad(16, 16, 8, 16, p.body))
 	p.root = container.NewStack(kit.Panel(kit.Pane, kit.None, 0, kit.Frame(nil, scroll, foot)).Square(), kit.LeftLine())
 	return p
@@ -188,6 +193,7 @@ func (p *detailPane) draw() {
 	p.under[0].Hidden, p.under[1].Hidden, p.under[2].Hidden = d.Where == "", d.Reason == "", len(d.Notes) == 0
 	p.stop.Hidden = !e.CanStop
 	p.next.Hidden = !e.CanAllowNext || e.AllowedNext
+	p.back.Hidden = !e.CanUndo
 	by := ""
 	switch {
 	case e.Outcome == snapshot.Allowed && e.AllowedNext:

@@ -170,6 +170,9 @@ type limitsPart struct {
 	root  fyne.CanvasObject
 }
 
+// mostKeep bounds what can be typed, in GB.
+const mostKeep = 10_000
+
 // mostRate bounds what can be typed.
 const mostRate = 100_000
 
@@ -359,6 +362,8 @@ type dataPart struct {
 	of      *settingsWindow
 	path    *kit.Flow
 	copied  *kit.Flow
+	keep    *textSetting
+	used    *kit.Flow // beside keep
 	secrets *kit.Flow
 	version *kit.Flow
 	root    fyne.CanvasObject
@@ -371,15 +376,31 @@ func newDataPart(s *settingsWindow) *dataPart {
 		d.copied.Set(kit.Plain("● Copied", kit.OK))
 		s.refresh()
 	}).Slim()
+	d.used = kit.NewFlow(320, kit.Body)
+	d.keep = newTextSetting(s, "Old versions, for Undo", "", func(f *kit.Field) fyne.CanvasObject {
+		return kit.Row(12, kit.Width(88, f), d.used, kit.Space())
+	}, func(typed string) (snapshot.Changes, string) {
+		n, err := strconv.Atoi(typed)
+		if err != nil || n < 0 || n > mostKeep {
+			return snapshot.Changes{}, fmt.Sprintf("Type a number from 1 to %d, or 0 to keep none.", mostKeep)
+		}
+		if n == 0 {
+			n = -1
+		}
+		return snapshot.Changes{KeepGB: &n}, ""
+	})
 	d.root = s.section("Data", "",
 		newSetting(s, "Everything is kept in", kit.Row(12, kit.Grow(d.path), d.copied, copy)).root,
+		d.keep.root,
 		newSetting(s, "Sign-in and keys", d.secrets).root,
 		newSetting(s, "Version", d.version).root)
 	return d
 }
 
 func (d *dataPart) draw(s snapshot.Snapshot) (changed bool) {
-	before := d.path.Text() + d.secrets.Text() + d.version.Text()
+	before := d.path.Text() + d.used.Text() + d.secrets.Text() + d.version.Text()
+	d.keep.set(itoa(max(s.Settings.KeepGB, 0)))
+	d.used.Set(kit.Plain("GB at most, for 7 days · now "+bytesWord(s.Settings.KeptBytes), kit.Dim))
 	say := func(f *kit.Flow, text string) {
 		if text == "" {
 			text = "not known yet"
@@ -389,5 +410,5 @@ func (d *dataPart) draw(s snapshot.Snapshot) (changed bool) {
 	say(d.path, s.Settings.Data)
 	say(d.secrets, capital(s.Secrets))
 	say(d.version, s.Settings.Version)
-	return before != d.path.Text()+d.secrets.Text()+d.version.Text()
+	return before != d.path.Text()+d.used.Text()+d.secrets.Text()+d.version.Text()
 }

@@ -75,6 +75,9 @@ func sinceWord(t, now time.Time) string {
 
 // outcomeChip is an outcome by shape, word and tone.
 func outcomeChip(e snapshot.Entry) chip {
+	if e.Undone {
+		return chip{"○", "Undone", kit.ToneQuiet}
+	}
 	switch e.Outcome {
 	case snapshot.Asking:
 		return chip{"▲", "Asks you", kit.ToneWarn}
@@ -83,6 +86,9 @@ func outcomeChip(e snapshot.Entry) chip {
 	case snapshot.Done:
 		if e.Left > 0 {
 			return chip{"◌", fmt.Sprintf("Done · %d running", e.Left), kit.ToneQuiet}
+		}
+		if e.CanUndo {
+			return chip{"●", "Done · undo", kit.ToneOK}
 		}
 		return chip{"●", "Done", kit.ToneOK}
 	case snapshot.Failed:
