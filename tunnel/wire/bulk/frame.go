@@ -237,8 +237,12 @@ func (in *In) frame(r io.Reader, size int, dir wire.Direction) (wire.Message, er
 	}
 	m, err := wire.Decode(in.body.Bytes(), dir)
 	in.body, in.got = bytes.Buffer{}, 0
-	if err == nil && m.ID != in.id {
-		err = &wire.FrameError{ID: in.id, Type: m.Type, Reason: "of another request"}
+	var frame *wire.FrameError
+	switch {
+	case errors.As(err, &frame):
+		frame.ID = in.id
+	case err == nil && m.ID != in.id:
+		return wire.Message{}, &wire.FrameError{ID: in.id, Type: m.Type, Reason: "of another request"}
 	}
 	return m, err
 }
