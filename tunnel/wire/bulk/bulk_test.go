@@ -444,6 +444,7 @@ func TestHostile(t *testing.T) {
 		ended := serve(t, hub, far, false, nil)
 		head := []byte{0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0} // data, with SYN, of stream 1
 		body := make([]byte, 64<<10)
+		copy(body, name("r1")) // it waits for its BULK
 		for i := range 64 {
 			if i == 1 {
 				head[3] = 0
