@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"localpc/tunnel"
 	"localpc/tunnel/hub"
+	"localpc/tunnel/hub/mcp"
+	"localpc/tunnel/hub/store"
+	"localpc/tunnel/wire"
 )
 
 func httpClient() *http.Client { return &http.Client{} }
@@ -185,5 +189,72 @@ func TestTooManyAtOnce(t *testing.T) {
 		if !strings.Contains(text, "busy") && !strings.Contains(text, "requests") {
 			t.Errorf("refused later with %q", text)
 		}
+	}
+}
+
+// An access token does what it was made for and no more; the client is told
+// where to get a larger one.
+func TestScopes(t *testing.T) {
+	const secret = "access-token-of-the-test"
+	var mu sync.Mutex
+	who := mcp.Principal{ID: "client-1", Name: "Chat program", User: store.OwnerID, Scopes: []string{mcp.ScopeRead}}
+	asked := make(chan *wire.SessionOpen, 8)
+	r := newRig(t, func(_ context.Context, m wire.Message) error {
+		if p, ok := m.Payload.(*wire.SessionOpen); ok {
+			asked <- p
+		}
+		return nil
+	}, func(h *hub.Options, _ *tunnel.Options) {
+		h.MCP = func(o *mcp.Options) {
+			o.Resource, o.Issuer = "https://hub.example/mcp", "https://hub.example"
+			o.Verify = func(_ context.Context, token string) (mcp.Principal, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if token != secret {
+					return mcp.Principal{}, store.ErrNotFound
+				}
+				return who, nil
+			}
+		}
+	})
+	s := r.client(t, secret, "2025-11-25")
+	call(t, s, "list_directory", nil).ok("empty")
+	if p := <-asked; p.PrincipalID != "client-1" || p.PrincipalName != "Chat program" {
+		t.Errorf("the person was asked for %+v", p)
+	}
+	post := func(token, tool string) (int, http.Header) {
+		t.Helper()
+		req, err := newPost(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"path":"a","content":""}}}`, "2025-11-25")
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := httpClient().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, resp.Header
+	}
+	const metadata = `resource_metadata="https://hub.example/.well-known/oauth-protected-resource/mcp"`
+	status, header := post(secret, "write_file")
+	if c := header.Get("WWW-Authenticate"); status != http.StatusForbidden || !strings.Contains(c, `error="insufficient_scope"`) || !strings.Contains(c, `scope="machines:use"`) || !strings.Contains(c, metadata) {
+		t.Errorf("without the scope: %d %q", status, c)
+	}
+	if status, header = post("other", "write_file"); status != http.StatusUnauthorized || !strings.Contains(header.Get("WWW-Authenticate"), metadata) {
+		t.Errorf("with another token: %d %v", status, header)
+	}
+	mu.Lock()
+	who.Scopes = []string{mcp.ScopeRead, mcp.ScopeUse}
+	mu.Unlock()
+	call(t, s, "write_file", args{"path": "a", "content": ""}).ok()
+	// Keys go on as before, and are somebody else.
+	call(t, r.client(t, r.Key, ""), "list_machines", nil).ok("Mac-1")
+	mu.Lock()
+	who.Expires = time.Now().Add(-time.Minute)
+	mu.Unlock()
+	if status, _ := post(secret, "read_file"); status != http.StatusUnauthorized {
+		t.Errorf("with a token that is over: %d", status)
 	}
 }
