@@ -15,8 +15,13 @@ import (
 	"localpc/tunnel/wire"
 )
 
-// maxSpooled bounds what all uploads that wait have on the disk together.
-const maxSpooled = 4 << 30
+// maxSpooled bounds what all uploads that wait have on the disk together; they
+// leave leaveFree of it, as it is seen each lookEach bytes.
+const (
+	maxSpooled = 64 << 30
+	leaveFree  = 1 << 30
+	lookEach   = 32 << 20
+)
 
 // headBytes of an upload are shown on its card.
 const headBytes = 4 << 10
@@ -45,6 +50,13 @@ func (t *task) spool(x tunnel.Exchange) error {
 			t.m.spooled.Add(-int64(len(c.Data)))
 			f.Close()
 			return wire.Errorf(wire.CodeOverloaded, "Too much waits to be written on this computer already; try again in a moment.")
+		}
+		if n := t.held + int64(len(c.Data)); n/lookEach != t.held/lookEach {
+			if d := diskOf(t.m.o.Paths.Spool()); d.total > 0 && d.total-d.used < leaveFree {
+				t.held = n
+				f.Close()
+				return spoolError(syscall.ENOSPC)
+			}
 		}
 		t.held += int64(len(c.Data))
 		if _, err := body.Write(c.Data); err != nil {

@@ -465,13 +465,15 @@ func TestMoveAcross(t *testing.T) {
 	}
 }
 
-// Each of the seven takes only the grant that is for it.
+// Each of the requests takes only the grant that is for it.
 func TestEveryRequestNeedsItsGrant(t *testing.T) {
 	r := newRig(t)
 	r.put("f", "x")
 	r.put("d/g", "x")
 	calls := []capabilities.Call{r.readCall("f"), r.writeCall("f", "y"), r.pathCall(wire.TypeFileStat, "f"), r.listCall("d", 1),
-		r.pathCall(wire.TypeFileMkdir, "new"), r.pathCall(wire.TypeFileDelete, "f"), r.moveCall("f", "h"), r.moveCall("f", "i"), r.writeCall("f", "z"), r.readCall("d/g")}
+		r.pathCall(wire.TypeFileMkdir, "new"), r.pathCall(wire.TypeFileDelete, "f"), r.moveCall("f", "h"), r.moveCall("f", "i"), r.writeCall("f", "z"), r.readCall("d/g"),
+		r.call(wire.TypeFileWatch, &wire.FileWatch{SessionID: r.s.ID, Path: "d"}), r.call(wire.TypeFileWatch, &wire.FileWatch{SessionID: r.s.ID, Path: "d", Recursive: true}),
+		r.call(wire.TypeFileSearch, &wire.FileSearch{SessionID: r.s.ID, Path: "d", Text: "x", Max: 1}), r.call(wire.TypeFileSearch, &wire.FileSearch{SessionID: r.s.ID, Path: "d", Name: "x", Max: 1})}
 	before := capabilitytest.Tree(t, r.s.Folder)
 	for i, c := range calls {
 		grants := []consent.Grant{{}}

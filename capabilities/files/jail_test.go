@@ -109,6 +109,14 @@ func TestOutsideIsRefused(t *testing.T) {
 			"read":  func() error { _, err := r.read(name); return err },
 			"write": func() error { _, err := r.write(name, "x"); return err },
 			"list":  func() error { _, err := r.list(name+"/.", 1); return err },
+			"search": func() error {
+				_, err := r.search(wire.FileSearch{Path: name + "/.", Text: "SECRET"})
+				return err
+			},
+			"watch": func() error {
+				_, err := r.describe(r.call(wire.TypeFileWatch, &wire.FileWatch{SessionID: r.s.ID, Path: name + "/.", Recursive: true}))
+				return err
+			},
 			"mkdir": func() error { _, err := r.mkdir(name + "/."); return err },
 			"move":  func() error { _, err := r.move("d/f", name+"/moved"); return err },
 		} {
@@ -120,9 +128,14 @@ func TestOutsideIsRefused(t *testing.T) {
 			t.Fatalf("%q changed something:\n%s\nwas\n%s", name, after, before)
 		}
 	}
+	// A search goes through no link, so it finds nothing of what they lead to.
+	found, err := r.search(wire.FileSearch{Text: "SECRET"})
+	if err != nil || len(found.Hits) > 0 || found.More {
+		t.Errorf("%+v, %v", found, err)
+	}
 	// SkillfulAgents/SuperAgent#209: who reads addresses decodes them once;
 	// here "%2e%2e" is a name like another.
-	_, err := r.read("%2e%2e/secret.txt")
+	_, err = r.read("%2e%2e/secret.txt")
 	wantCode(t, err, wire.CodePathNotFound)
 	_, err = r.write("%2e%2e/ok.txt", "x")
 	must(t, err)
@@ -278,6 +291,9 @@ func TestPipesSocketsDevices(t *testing.T) {
 		}
 	}
 	r.link("pipe", "to-pipe")
+	if found, err := r.search(wire.FileSearch{Text: "x"}); err != nil || len(found.Hits) > 0 || found.More {
+		t.Errorf("a search among pipes and devices: %+v, %v", found, err)
+	}
 	for _, name := range append(names, "to-pipe") {
 		begin := time.Now()
 		_, err := r.read(name)
@@ -326,7 +342,8 @@ func TestFolderGone(t *testing.T) {
 	all := func(what string) {
 		t.Helper()
 		for _, c := range []capabilities.Call{r.readCall("f"), r.writeCall("f", "y"), r.pathCall(wire.TypeFileStat, "f"), r.listCall("", 1),
-			r.pathCall(wire.TypeFileMkdir, "d"), r.pathCall(wire.TypeFileDelete, "f"), r.moveCall("f", "g"), r.readCall("/tmp/x")} {
+			r.pathCall(wire.TypeFileMkdir, "d"), r.pathCall(wire.TypeFileDelete, "f"), r.moveCall("f", "g"), r.readCall("/tmp/x"),
+			r.call(wire.TypeFileWatch, &wire.FileWatch{SessionID: r.s.ID}), r.call(wire.TypeFileSearch, &wire.FileSearch{SessionID: r.s.ID, Text: "x", Max: 1})} {
 			_, _, err := r.do(c)
 			if wire.CodeOf(err) != wire.CodeChanged || !strings.Contains(err.Error(), "not there any more") {
 				t.Errorf("%s, %s: %v", what, c.Type, err)

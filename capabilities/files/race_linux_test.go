@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -97,6 +98,9 @@ func TestSwappedFolder(t *testing.T) {
 				case 0:
 					_, _ = r.write(dir+"/new/deep/x", "x")
 				case 1:
+					if found, err := r.search(wire.FileSearch{Path: dir, Text: "SECRET"}); err == nil && len(found.Hits) > 0 {
+						t.Fatalf("a search found what is outside: %q", hits(found))
+					}
 					list, _ := r.list(dir, 3)
 					for _, e := range list {
 						if e.Name == "g" {
@@ -121,6 +125,37 @@ func TestSwappedFolder(t *testing.T) {
 				t.Errorf("%d swaps, %d reads, %d writes: the race was not run", n, reads, writes)
 			}
 		})
+	}
+}
+
+// The same with a folder that is watched: nothing that happens outside is told.
+func TestSwappedWhileWatched(t *testing.T) {
+	r := newRig(t)
+	outside := filepath.Join(filepath.Dir(r.s.Folder), "outside")
+	must(t, os.MkdirAll(filepath.Join(outside, "sub"), 0o755))
+	r.put("top/d/sub/f", "inside")
+	r.link(outside, "top/l")
+	v := r.watch(wire.FileWatch{Path: "top", Recursive: true})
+	stop := swap(r.at("top/d"), r.at("top/l"))
+	for i := range 500 {
+		must(t, os.WriteFile(filepath.Join(outside, fmt.Sprintf("SECRET%d", i)), nil, 0o644))
+		must(t, os.WriteFile(filepath.Join(outside, "sub", fmt.Sprintf("SECRET%d", i)), nil, 0o644))
+		time.Sleep(200 * time.Microsecond)
+	}
+	n := stop()
+	r.put("top/end", "x")
+	v.wait("the end, or that more has changed than can be told", func() bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return v.overflow > 0 || slices.ContainsFunc(v.changes, func(c wire.FileChange) bool { return c.Name == "end" })
+	})
+	for _, op := range v.ops() {
+		if strings.Contains(op, "SECRET") {
+			t.Fatalf("told: %s", op)
+		}
+	}
+	if n < 100 {
+		t.Errorf("swapped %d times only", n)
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"localpc/capabilities"
+	"localpc/capabilities/capabilitytest"
 	"localpc/consent"
+	"localpc/consent/policy"
 	"localpc/tunnel/wire"
 )
 
@@ -181,8 +184,22 @@ func TestSearchEndsInTime(t *testing.T) {
 	}
 }
 
+// To search and to watch is to read in the folder: nobody is asked about it in
+// a session that may look.
 func TestSearchIsReading(t *testing.T) {
 	r := newRig(t)
+	for _, c := range []capabilities.Call{r.call(wire.TypeFileSearch, &wire.FileSearch{SessionID: r.s.ID, Text: "x", Max: 9}),
+		r.call(wire.TypeFileWatch, &wire.FileWatch{SessionID: r.s.ID, Recursive: true})} {
+		d, err := r.describe(c)
+		must(t, err)
+		for mode, quiet := range map[consent.Mode]bool{consent.ModeLook: true, consent.ModeWork: true, consent.ModeAsk: false} {
+			req := capabilitytest.Request(r.s, "files", d)
+			req.Mode = mode
+			if v := (policy.Policy{}).Decide(req, nil, time.Now()); (v.Outcome == consent.Allowed) != quiet || v.Outcome == consent.Denied {
+				t.Errorf("%s in %q: %+v", c.Type, mode, v)
+			}
+		}
+	}
 	d, err := r.describe(r.call(wire.TypeFileSearch, &wire.FileSearch{SessionID: r.s.ID, Path: "~", Name: "**/*.go", Text: "a\u202eb", Regexp: true, Max: 5}))
 	must(t, err)
 	if d.Exact != "~\nfor names like **/*.go\nwith the text a\\u202eb" || d.Risk != consent.RiskLow || len(d.Effects) != 1 || d.Effects[0].Kind != consent.EffectRead {

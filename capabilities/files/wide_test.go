@@ -25,11 +25,12 @@ func TestWideRules(t *testing.T) {
 	}
 	calls := map[string]capabilities.Call{
 		"read": r.readCall("a.txt"), "list": r.listCall("", 2), "stat": r.pathCall(wire.TypeFileStat, "b.txt"),
+		"search": r.call(wire.TypeFileSearch, &wire.FileSearch{SessionID: r.s.ID, Text: "x", Max: 9}), "watch": r.call(wire.TypeFileWatch, &wire.FileWatch{SessionID: r.s.ID, Recursive: true}),
 		"make": r.writeCall("new/x.txt", "x"), "overwrite": r.writeCall("b.txt", "y"), "make a folder": r.pathCall(wire.TypeFileMkdir, "folder"),
 		"move": r.moveCall("a.txt", "z.txt"), "move onto": r.moveCall("a.txt", "b.txt"),
 		"delete": r.pathCall(wire.TypeFileDelete, "dir"), "hook": r.writeCall(".git/hooks/x", "y"), "delete a start-up name": r.pathCall(wire.TypeFileDelete, ".git"),
 	}
-	reads, changes := []string{"list", "read", "stat"}, []string{"make", "make a folder", "overwrite"}
+	reads, changes := []string{"list", "read", "search", "stat", "watch"}, []string{"make", "make a folder", "overwrite"}
 	moves := []string{"move", "move onto"}
 	for _, c := range []struct {
 		card, words string
