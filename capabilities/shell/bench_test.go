@@ -29,6 +29,14 @@ func BenchmarkTrue(b *testing.B) {
 			}
 		})
 	}
+	b.Run("contained, each in a container of its own", func(b *testing.B) {
+		s := newShell(b)
+		s.OneEach()
+		ses := capabilitytest.NewSession(b, consent.ModeWork)
+		for b.Loop() {
+			sh(b, s, ses, contained, "true")
+		}
+	})
 	b.Run("contained with a way out", func(b *testing.B) {
 		_, s, ses := newWorld(b)
 		for b.Loop() {

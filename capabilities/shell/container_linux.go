@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -40,29 +41,58 @@ const hostsInside = "127.0.0.1\tlocalhost localpc\n::1\tlocalhost\n"
 // container is what bubblewrap is started with.
 type container struct {
 	args   []string
-	files  []*os.File // for bubblewrap, from descriptor base on
+	texts  []text     // files that are not on this computer
 	held   []*os.File // kept open until it has started, and not passed on
-	base   int
 	checks []spawn.Check
 	env    map[string]string
 }
 
 func (c *container) add(args ...string) { c.args = append(c.args, args...) }
 
-// data gives bubblewrap a file's contents.
-func (c *container) data(b []byte, dest string) error {
-	r, w, err := os.Pipe()
+// text is a file's contents; args[at] becomes the descriptor of it.
+type text struct {
+	at   int
+	data []byte
+}
+
+// data puts a file with these contents at dest.
+func (c *container) data(b []byte, dest string) {
+	c.add("--ro-bind-data", "", dest)
+	c.texts = append(c.texts, text{len(c.args) - 2, b})
+}
+
+// start gives bubblewrap's arguments and the files that it reads, which are its
+// descriptors from base on; the caller closes them, with an error too.
+func (c *container) start(base int) (args []string, files []*os.File, err error) {
+	args = slices.Clone(c.args)
+	for i, t := range c.texts {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, files, err
+		}
+		files = append(files, r)
+		// A pipe holds 64 KiB, so that this does not wait for a reader.
+		_, err = w.Write(t.data[:min(len(t.data), 60<<10)])
+		w.Close()
+		if err != nil {
+			return nil, files, err
+		}
+		args[t.at] = itoa(base + i)
+	}
+	return args, files, nil
+}
+
+// key tells one container from another: by what is mounted, which folders those
+// are, and the contents of its own files.
+func (c *container) key() string {
+	b, err := json.Marshal([]any{c.args, c.texts, c.checks})
 	if err != nil {
-		return err
+		panic(err)
 	}
-	defer w.Close()
-	c.files = append(c.files, r)
-	// A pipe holds 64 KiB, so that this does not wait for a reader.
-	if _, err := w.Write(b[:min(len(b), 60<<10)]); err != nil {
-		return err
+	for _, t := range c.texts {
+		b = append(append(b, t.data...), 0)
 	}
-	c.add("--ro-bind-data", itoa(c.base+len(c.files)-1), dest)
-	return nil
+	return string(b)
 }
 
 // bind mounts a directory of the session. The path could be another directory
@@ -82,7 +112,7 @@ func (c *container) bind(how string, dir *os.File, dest string) error {
 }
 
 func (c *container) close() {
-	for _, f := range append(c.files, c.held...) {
+	for _, f := range c.held {
 		f.Close()
 	}
 }
@@ -105,6 +135,9 @@ func (c *container) isolate() {
 			c.add("--ro-bind", "/"+d, "/"+d)
 		}
 	}
+	if os.Geteuid() == 0 {
+		c.add("--bind", "/proc", spawn.Cover) // see there
+	}
 	for _, n := range procNames {
 		if os.Geteuid() != 0 {
 			break
@@ -120,10 +153,9 @@ func (c *container) isolate() {
 	}
 }
 
-// newContainer puts together what the command of pl sees. base is the
-// descriptor that its first file will have.
-func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container, err error) {
-	c := &container{base: base, args: slices.Clone(s.extra)}
+// newContainer puts together what the command of pl sees.
+func (s *Shell) newContainer(pl *plan, loginPath string) (_ *container, err error) {
+	c := &container{args: slices.Clone(s.extra)}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -136,15 +168,12 @@ func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container
 			c.add("--ro-bind-try", "/etc/"+n, "/etc/"+n)
 		}
 	}
-	for dest, text := range map[string]string{"/etc/passwd": passwdInside, "/etc/group": groupInside, "/etc/hosts": hostsInside, gitInside: string(gitConfig(s.o.Home))} {
-		if err := c.data([]byte(text), dest); err != nil {
-			return nil, err
-		}
-	}
+	c.data([]byte(passwdInside), "/etc/passwd")
+	c.data([]byte(groupInside), "/etc/group")
+	c.data([]byte(hostsInside), "/etc/hosts")
+	c.data(gitConfig(s.o.Home), gitInside)
 	if s.o.Connect != nil {
-		if err := c.data([]byte(sshConfig), "/etc/ssh/ssh_config"); err != nil {
-			return nil, err
-		}
+		c.data([]byte(sshConfig), "/etc/ssh/ssh_config")
 	}
 	c.add("--dir", "/run", "--dir", "/home", "--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")
 	c.add("--ro-bind", s.o.Spawn, spawnInside)
@@ -165,12 +194,12 @@ func (s *Shell) newContainer(pl *plan, loginPath string, base int) (_ *container
 			return nil, err
 		}
 	}
-	for dest, dir := range map[string]string{"/tmp": sess.Tmp, cacheInside: sess.Cache} {
-		f, err := openDir(unix.AT_FDCWD, dir, dir)
+	for _, own := range []mount{{sess.Tmp, "/tmp"}, {sess.Cache, cacheInside}} {
+		f, err := openDir(unix.AT_FDCWD, own.from, own.from)
 		if err != nil {
 			return nil, wire.Wrap(err, wire.CodeInternal, "The session's own directory for temporary files is missing on this computer.")
 		}
-		if err := c.bind("--bind", f, dest); err != nil {
+		if err := c.bind("--bind", f, own.to); err != nil {
 			return nil, err
 		}
 	}
@@ -270,11 +299,19 @@ func (s *Shell) tryContainer(ctx context.Context) string {
 		return "Containment needs bubblewrap, which is not installed. Install it with: sudo apt install bubblewrap"
 	}
 	s.extra = []string{noNesting}
-	if s.tryOnce(ctx) == "" {
-		return ""
+	why := s.tryOnce(ctx)
+	if why != "" {
+		s.extra = nil
+		why = s.tryOnce(ctx)
 	}
-	s.extra = nil
-	return s.tryOnce(ctx)
+	if why == "" {
+		if err := s.tryBox(ctx); err == nil {
+			s.keeps = true
+		} else if s.life.Err() == nil {
+			s.o.Log.Warn("Each command has a container of its own here", "err", err)
+		}
+	}
+	return why
 }
 
 func (s *Shell) tryOnce(ctx context.Context) string {

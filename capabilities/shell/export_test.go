@@ -4,6 +4,7 @@ package shell
 
 import (
 	"context"
+	"time"
 
 	"localpc/capabilities"
 	"localpc/capabilities/shell/judge"
@@ -16,3 +17,16 @@ func (s *Shell) LookAt(ctx context.Context, ses *capabilities.Session, acts ...j
 	return look.At(ctx, judge.Judgement{Parts: []judge.Part{{Sentence: "Does it", Acts: acts}}}, look.Options{Session: ses, Real: pl.realOf, StartsUp: startsUp,
 		Ask: func(ctx context.Context, dir string, argv []string) ([]byte, error) { return s.ask(ctx, pl, dir, argv) }})
 }
+
+// Keeps tells whether containers are entered once.
+func (s *Shell) Keeps() bool { <-s.probed; return s.keeps }
+
+// EmptyFor changes how long a container is kept that nothing runs in.
+func EmptyFor(d time.Duration) (back func()) {
+	was := emptyFor
+	emptyFor = d
+	return func() { emptyFor = was }
+}
+
+// OneEach gives each command a container of its own.
+func (s *Shell) OneEach() { <-s.probed; s.keeps = false }

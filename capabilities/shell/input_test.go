@@ -358,7 +358,6 @@ func TestTerminalEnds(t *testing.T) {
 			f.types("(trap '' HUP; sleep " + n + "; true) &\n")
 			eventually(t, "it sleeps", func() bool { return sleeping(n) == 1 })
 			f.types("exit 4\n")
-			f.types("exit 4\n")
 			if e := f.exit(); e.ExitCode != 4 || e.Running == 0 {
 				t.Errorf("%+v", e)
 			}

@@ -29,6 +29,7 @@ type process struct {
 	// stdin is where its input goes, or its terminal; nil where it takes none.
 	stdin    *os.File
 	terminal bool
+	box      *box // the container that it is in with others; nil for none
 
 	exited chan spawn.Event // one event: the command itself has ended
 	gone   chan struct{}    // closed when no process is left
@@ -81,6 +82,7 @@ type launch struct {
 	args  []string
 	files []*os.File // handed over after the four of localpc-spawn
 	spec  spawn.Spec
+	box   *box // where it starts instead of args; nil for none
 	stdin bool // it takes input
 	full  bool // with full access
 }

@@ -41,96 +41,101 @@ func (o output) until(deadline time.Time) { _ = o.r.SetReadDeadline(deadline) }
 // firstFile is the descriptor of launch.files[0] in the program.
 const firstFile = 7
 
+// ends are a command's pipes and its control socket, at both ends.
+type ends struct {
+	outputs []output
+	stdin   *os.File // nil where it takes none
+	control *net.UnixConn
+	theirs  []*os.File // the control socket, standard output, error and input
+}
+
+// newEnds makes those that l needs. On an error nothing stays open.
+func newEnds(l launch) (e *ends, err error) {
+	e = &ends{}
+	defer func() {
+		if err != nil {
+			e.close()
+			e.handedOver()
+		}
+	}()
+	var control *os.File
+	if e.control, control, err = socketPair(); err != nil {
+		return nil, err
+	}
+	e.theirs = append(e.theirs, control)
+	for _, name := range []string{"stdout", "stderr"} {
+		if l.spec.Terminal != nil {
+			break
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		e.outputs, e.theirs = append(e.outputs, newOutput(name, r)), append(e.theirs, w)
+	}
+	if l.stdin {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		e.theirs, e.stdin = append(e.theirs, r), w
+	}
+	for len(e.theirs) < 4 {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		e.theirs = append(e.theirs, null)
+	}
+	return e, nil
+}
+
+// handedOver closes what the command holds: its end is an end of file.
+func (e *ends) handedOver() {
+	for _, f := range e.theirs {
+		f.Close()
+	}
+	e.theirs = nil
+}
+
+// close closes what is ours.
+func (e *ends) close() {
+	if e.control != nil {
+		e.control.Close()
+	}
+	for _, o := range e.outputs {
+		o.r.Close()
+	}
+	if e.stdin != nil {
+		e.stdin.Close()
+	}
+}
+
 // startProcess returns when the command has been started, or could not be:
 // then the error is for the client.
 func startProcess(ctx context.Context, session string, l launch) (_ *process, err error) {
-	var opened []*os.File
+	e, err := newEnds(l)
+	if err != nil {
+		return nil, err
+	}
+	defer e.handedOver()
 	defer func() {
 		if err != nil {
-			for _, f := range opened {
-				f.Close()
-			}
+			e.close()
 		}
 	}()
-	pipe := func() (r, w *os.File) {
-		if err == nil {
-			if r, w, err = os.Pipe(); err == nil {
-				opened = append(opened, r)
-			}
-		}
-		return r, w
-	}
-	null := func() (f *os.File) {
-		if err == nil {
-			f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
-		}
-		return f
-	}
-	saidR, saidW := pipe()
-	var outputs []output
-	var stdin *os.File
-	its := make([]*os.File, 3) // standard output, error and input
-	if l.spec.Terminal != nil {
-		its[0], its[1], its[2] = null(), null(), null()
+	p := &process{session: session, full: l.full, box: l.box, tree: tree{control: e.control, proxied: l.spec.Proxy}, outputs: e.outputs, stdin: e.stdin,
+		name: string(l.spec.Argv[0]), terminal: l.spec.Terminal != nil, exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
+	if l.box != nil {
+		err = p.giveTo(l.box, e)
 	} else {
-		for i, name := range []string{"stdout", "stderr"} {
-			r, w := pipe()
-			outputs, its[i] = append(outputs, newOutput(name, r)), w
-		}
-		if l.stdin {
-			its[2], stdin = pipe()
-		} else {
-			its[2] = null()
-		}
+		err = p.exec(l, e)
 	}
-	theirs := append([]*os.File{saidW}, its...)
-	defer func() {
-		for _, f := range theirs {
-			if f != nil {
-				f.Close()
-			}
-		}
-	}()
+	e.handedOver()
 	if err != nil {
 		return nil, err
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	theirEnd := os.NewFile(uintptr(pair[1]), "control")
-	theirs = append(theirs, theirEnd)
-	ourEnd := os.NewFile(uintptr(pair[0]), "control")
-	conn, err := net.FileConn(ourEnd)
-	ourEnd.Close()
-	if err != nil {
-		return nil, err
-	}
-	control := conn.(*net.UnixConn)
-	defer func() {
-		if err != nil {
-			control.Close()
-		}
-	}()
-
-	cmd := exec.Command(l.args[0], l.args[1:]...)
-	cmd.Env = []string{} // nothing of this program's own
-	cmd.Dir = "/"
-	cmd.Stderr = saidW
-	cmd.ExtraFiles = slices.Concat([]*os.File{theirEnd}, its, l.files)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
-	// What the child holds must not be held here too: its end is an end of file.
-	for i, f := range theirs {
-		f.Close()
-		theirs[i] = nil
-	}
-	if err != nil {
-		return nil, wire.Wrap(err, wire.CodeInternal, "This computer could not start its process starter, so nothing was run.")
-	}
-	p := &process{session: session, full: l.full, pid: cmd.Process.Pid, tree: tree{cmd: cmd, control: control, said: saidR, proxied: l.spec.Proxy}, outputs: outputs, stdin: stdin,
-		name: string(l.spec.Argv[0]), terminal: l.spec.Terminal != nil,
-		exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
+	control := e.control
 	started := make(chan spawn.Event, 1)
 	go p.watch(started)
 	// What is started reads this at once; when it has gone instead, writing
@@ -149,6 +154,9 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		err = context.Cause(ctx)
 	case <-time.After(20 * time.Second):
 		err = errors.New("no answer from localpc-spawn")
+	}
+	if p.box != nil && p.pid == 0 {
+		first = spawn.Event{Kind: spawn.Failed}
 	}
 	if err == nil && first.Kind == spawn.Started {
 		if !p.terminal {
@@ -177,11 +185,55 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	return nil, err
 }
 
+// exec starts a localpc-spawn of the command's own, in a container or not.
+func (p *process) exec(l launch, e *ends) error {
+	saidR, saidW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer saidW.Close()
+	p.cmd, p.said = exec.Command(l.args[0], l.args[1:]...), saidR
+	p.cmd.Env = []string{} // nothing of this program's own
+	p.cmd.Dir = "/"
+	p.cmd.Stderr = saidW
+	p.cmd.ExtraFiles = slices.Concat(e.theirs, l.files)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.cmd.Start(); err != nil {
+		saidR.Close()
+		return wire.Wrap(err, wire.CodeInternal, "This computer could not start its process starter, so nothing was run.")
+	}
+	p.pid = p.cmd.Process.Pid
+	return nil
+}
+
+// giveTo has the command start in b.
+func (p *process) giveTo(b *box, e *ends) error {
+	// Who writes to the control socket is told then: see withFiles.
+	raw, err := e.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	cerr := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) })
+	if err = errors.Join(cerr, err); err != nil {
+		return err
+	}
+	if err := b.give(e.theirs...); err != nil {
+		return wire.Wrap(errors.New("container: "+b.why()), wire.CodeUnconfined, "The container could not be set up, so nothing was run; this computer's log says why.")
+	}
+	return nil
+}
+
 // watch reads what is reported until everything has gone. It owns control.
 func (p *process) watch(started chan<- spawn.Event) {
 	var wg sync.WaitGroup
-	wg.Add(2)
+	wg.Add(1)
+	if p.said != nil {
+		wg.Add(1)
+	}
 	go func() {
+		if p.said == nil {
+			return
+		}
 		defer wg.Done()
 		b := bufio.NewReader(io.LimitReader(p.said, 4096))
 		line, _ := b.ReadString('\n')
@@ -208,6 +260,9 @@ func (p *process) watch(started chan<- spawn.Event) {
 				p.mu.Lock()
 				p.worker = e.PID
 				p.mu.Unlock()
+				if p.box != nil {
+					p.pid = from.pid
+				}
 				p.take(from)
 				started <- e
 				continue
@@ -228,6 +283,12 @@ func (p *process) watch(started chan<- spawn.Event) {
 			p.exited <- spawn.Event{Kind: spawn.Exited, Code: -1, Signal: syscall.SIGKILL.String()}
 		}
 	}()
+	if p.box != nil {
+		wg.Wait()
+		p.control.Close()
+		close(p.gone)
+		return
+	}
 	_ = p.cmd.Wait()
 	// Should localpc-spawn live on without what was started here, this tells
 	// it to end everything. Its last events can still be read.
@@ -246,10 +307,13 @@ func (p *process) watch(started chan<- spawn.Event) {
 type withFiles struct {
 	conn *net.UnixConn
 	fds  []int
+	// pid is who wrote first, where the socket tells: process 1 of the command's
+	// namespace. Inside, that has other numbers.
+	pid int
 }
 
 func (w *withFiles) Read(b []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(2*4))
+	oob := make([]byte, unix.CmsgSpace(2*4)+unix.CmsgSpace(unix.SizeofUcred))
 	n, oobn, _, _, err := w.conn.ReadMsgUnix(b, oob)
 	n = max(n, 0) // less than none with an error
 	if oobn <= 0 {
@@ -260,6 +324,12 @@ func (w *withFiles) Read(b []byte) (int, error) {
 		return n, err
 	}
 	for _, m := range messages {
+		if cred, err := unix.ParseUnixCredentials(&m); err == nil {
+			if w.pid == 0 {
+				w.pid = int(cred.Pid)
+			}
+			continue
+		}
 		fds, _ := unix.ParseUnixRights(&m)
 		w.fds = append(w.fds, fds...)
 	}
@@ -302,6 +372,12 @@ func (p *process) take(from *withFiles) {
 // stopped it, and what is below it. Its control socket being open says that it
 // is alive, so the number is still its own.
 func (p *process) killWorker() {
+	if p.box != nil {
+		if p.pid > 1 {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL) // the kernel ends the rest
+		}
+		return
+	}
 	p.mu.Lock()
 	worker := p.worker
 	p.mu.Unlock()
@@ -332,6 +408,13 @@ func (p *process) failure(e spawn.Event) error {
 		}
 		return wire.Wrap(errno, wire.CodeInvalid, "%s could not be started: %s.", p.name, errno.Error())
 	}
+	if p.box != nil {
+		why := e.What
+		if why == "" {
+			why = p.box.why()
+		}
+		return wire.Wrap(errors.Join(errors.New("container: "+why), errno), wire.CodeUnconfined, "The container could not be set up, so nothing was run; this computer's log says why.")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return wire.Wrap(errors.New("container: "+p.message), wire.CodeUnconfined, "The container could not be set up, so nothing was run; this computer's log says why.")
@@ -360,9 +443,21 @@ func (p *process) end(ctx context.Context) error {
 	case <-patience.C:
 	}
 	// It does not obey: it may have been stopped by somebody.
-	spawn.KillTree(p.pid)
+	if p.pid > 1 {
+		spawn.KillTree(p.pid)
+	}
 	p.killWorker()
-	_ = p.cmd.Process.Kill()
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill()
+	} else {
+		select {
+		case <-p.gone:
+			return nil
+		case <-time.After(time.Second):
+			// Its keeper does not obey either: nothing in there could be ended.
+			_ = p.box.cmd.Process.Kill()
+		}
+	}
 	select {
 	case <-p.gone:
 		return nil

@@ -56,6 +56,7 @@ func (s *Shell) runCommand(ctx context.Context, c capabilities.Call, g consent.G
 	}
 	if err := s.add(proc); err != nil {
 		_ = proc.end(context.WithoutCancel(ctx))
+		s.leaveBox(proc)
 		proc.closeProxy()
 		proc.closeFiles()
 		return capabilities.Result{}, err
@@ -91,18 +92,38 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request st
 		l.spec.Env = envBytes(terminal, personEnv(s.o.Home, loginPath), pl.env)
 		return startProcess(ctx, pl.session.ID, l)
 	}
-	c, err := s.newContainer(pl, loginPath, firstFile)
+	c, err := s.newContainer(pl, loginPath)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
-	l.args = append(append([]string{s.o.Bwrap}, c.args...), "--", spawnInside, spawn.RoleInit)
-	l.files = c.files
+	// A terminal has a container of its own: it is of the container's devices,
+	// which commands that share one could open.
+	if s.keeps && pl.terminal == nil {
+		if l.box, err = s.enter(pl.session.ID, c); err != nil {
+			return nil, err
+		}
+	} else {
+		var args []string
+		args, l.files, err = c.start(firstFile)
+		defer func() {
+			for _, f := range l.files {
+				f.Close()
+			}
+		}()
+		if err != nil {
+			return nil, err
+		}
+		l.args = append(append([]string{s.o.Bwrap}, args...), "--", spawnInside, spawn.RoleInit)
+	}
 	l.spec.Dir = []byte(pl.within)
 	l.spec.Env = envBytes(terminal, c.env, pl.env)
 	l.spec.Checks = c.checks
 	l.spec.Proxy = s.o.Connect != nil
 	p, err := startProcess(ctx, pl.session.ID, l)
+	if err != nil && l.box != nil {
+		s.leave(pl.session.ID, l.box)
+	}
 	if err == nil && p.listener != nil {
 		p.proxy = s.newProxy(p, capabilities.Connect{SessionID: pl.session.ID, Command: request, Program: programOf(pl), Line: clip(pl.exact, 300)})
 	}

@@ -55,6 +55,7 @@ type Shell struct {
 	probed    chan struct{} // closed when noContain is known
 	noContain string        // why commands cannot be contained, or ""
 	extra     []string      // arguments that this bubblewrap takes; known when noContain is
+	keeps     bool          // a container can be entered once for many commands; known when noContain is
 
 	mu        sync.Mutex
 	closed    bool                        // guarded by mu
@@ -64,7 +65,9 @@ type Shell struct {
 	holding   sync.Mutex                  // one at a time brings both about
 	large     map[string]struct{}         // guarded by mu; sessions whose folder is too large to list
 	rooms     map[string]*room            // guarded by mu; by session: bounds of its connections
-	wg        sync.WaitGroup              // the probe and the log-in's PATH
+	boxing    sync.Mutex
+	boxes     map[string]*box // guarded by boxing; by session
+	wg        sync.WaitGroup  // the probe and the log-in's PATH
 	stop      context.CancelFunc
 	life      context.Context
 }
@@ -92,7 +95,7 @@ func New(o Options) (*Shell, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}, asleep: map[string]struct{}{}, rooms: map[string]*room{}}
+	s := &Shell{o: o, probed: make(chan struct{}), processes: map[string]map[int]*process{}, large: map[string]struct{}{}, asleep: map[string]struct{}{}, rooms: map[string]*room{}, boxes: map[string]*box{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.login = askLogin(s.life, &s.wg, o.LoginPath)
 	s.wg.Add(1)
@@ -235,10 +238,18 @@ func (s *Shell) add(p *process) error {
 			delete(s.rooms, p.session)
 		}
 		s.mu.Unlock()
+		s.leaveBox(p)
 		p.closeProxy()
 		p.closeOutput()
 	}()
 	return nil
+}
+
+// leaveBox says that nothing of p is left in its container.
+func (s *Shell) leaveBox(p *process) {
+	if p.box != nil {
+		s.leave(p.session, p.box)
+	}
 }
 
 // Running counts the processes that ended commands of the session left behind.
@@ -262,7 +273,7 @@ func (s *Shell) EndSession(ctx context.Context, session string) error {
 	delete(s.large, session)
 	delete(s.asleep, session)
 	s.mu.Unlock()
-	return endAll(ctx, all)
+	return errors.Join(endAll(ctx, all), s.closeBox(ctx, session))
 }
 
 // Close ends every process and waits for it, ten seconds at most.
@@ -279,7 +290,7 @@ func (s *Shell) Close() error {
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := endAll(ctx, all); err != nil {
+	if err := errors.Join(endAll(ctx, all), s.closeBox(ctx, "")); err != nil {
 		return err
 	}
 	s.wg.Wait()

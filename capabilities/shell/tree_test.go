@@ -347,6 +347,7 @@ func TestKillingTheStarterLeavesNothing(t *testing.T) {
 			t.Run(name+", "+which, func(t *testing.T) {
 				t.Parallel()
 				s := newShell(t)
+				s.OneEach()
 				ses := capabilitytest.NewSession(t, consent.ModeWork)
 				n := uniqueSleep()
 				r := begin(context.Background(), t, s, ses, choice, bash(ses, escapers(n)+"sleep "+n))

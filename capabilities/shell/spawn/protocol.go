@@ -13,7 +13,8 @@ package spawn
 
 // The roles, given as the first argument.
 const (
-	RoleInit   = "init"   // process 1 of a container
+	RoleInit   = "init"   // process 1 of a container for one command
+	RoleKeep   = "keep"   // process 1 of a container for many; parts of /proc to cover follow
 	RoleGuard  = "guard"  // full access: starts a worker and outlives it
 	RoleWorker = "worker" // full access: runs the command
 	// RoleConnect, with a host and a port, joins its standard input and output
@@ -95,6 +96,7 @@ const (
 	FailedExec    = "exec"    // found, and could not be started
 	FailedProxy   = "proxy"   // the listening socket
 	FailedTTY     = "tty"     // the terminal
+	FailedProc    = "proc"    // its own /proc
 )
 
 // Event is what localpc-spawn reports.

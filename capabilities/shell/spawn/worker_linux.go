@@ -18,7 +18,7 @@ import (
 // the kernel ends a process "with its parent" when the parent's thread ends.
 func Main(args []string) int {
 	role := ""
-	if len(args) == 1 || len(args) == 3 && args[0] == RoleConnect {
+	if len(args) == 1 || len(args) == 3 && args[0] == RoleConnect || len(args) > 1 && args[0] == RoleKeep {
 		role = args[0]
 	}
 	// Nobody of the same user may read this process or attach to it.
@@ -35,8 +35,10 @@ func Main(args []string) int {
 		if len(args) == 3 {
 			return connect(args[1], args[2])
 		}
+	case RoleKeep:
+		return keep(args[1:])
 	case RoleInit, RoleWorker:
-		w := &worker{contained: role == RoleInit, control: os.NewFile(fdControl, "control")}
+		w := &worker{contained: role == RoleInit, fd: fdControl, control: os.NewFile(fdControl, "control")}
 		return w.run()
 	}
 	os.Stderr.WriteString("localpc-spawn is started by localpc; it does nothing on its own.\n")
@@ -48,6 +50,8 @@ const maxProcesses = 8192
 
 type worker struct {
 	contained bool
+	nested    int // process 1 of its namespace, where that is not this one
+	fd        int // of control
 	control   *os.File
 
 	grace time.Duration // from SIGTERM to SIGKILL at the limit
@@ -57,19 +61,25 @@ type worker struct {
 	timedOut bool
 }
 
+// confine is the beginning of a container's process 1.
+func confine() bool {
+	// Whoever started the container holds it; when that one goes, so does
+	// everything here. Keys that the person's session holds stay outside.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
+		return false
+	}
+	// More than any build needs, and not the whole computer. As root it does
+	// not bind (fork(2)); from Linux 5.14 on only this container counts.
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}); err != nil {
+		return false
+	}
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+	return err == nil || err == unix.ENOSYS || err == unix.EPERM
+}
+
 func (w *worker) run() int {
 	if w.contained {
-		// Whoever started the container holds it; when that one goes, so does
-		// everything here. Keys that the person's session holds stay outside.
-		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
-			return 1
-		}
-		// More than any build needs, and not the whole computer. As root it does
-		// not bind (fork(2)); from Linux 5.14 on only this container counts.
-		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}); err != nil {
-			return 1
-		}
-		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && err != unix.ENOSYS && err != unix.EPERM {
+		if !confine() {
 			return 1
 		}
 	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -118,39 +128,19 @@ func (w *worker) run() int {
 			}
 		}()
 	}
-	w.grace = time.Duration(s.GraceMS) * time.Millisecond
-	if s.LimitMS > 0 {
-		w.limit.begin(time.Duration(s.LimitMS)*time.Millisecond, func() {
-			w.mu.Lock()
-			w.timedOut = true
-			w.mu.Unlock()
-			if w.grace > 0 {
-				w.signal(syscall.SIGTERM)
-				time.Sleep(w.grace)
-			}
-			w.signal(syscall.SIGKILL)
-		})
-	}
+	w.limitTo(s)
 	return w.reap(leader)
 }
 
 // start returns the pid of the command, or why there is none. It runs at the
 // terminal, where there is one.
 func (w *worker) start(s Spec, at *terminal) (int, *Event) {
-	for _, c := range s.Checks {
-		var st unix.Stat_t
-		if err := unix.Lstat(c.Path, &st); err != nil || st.Dev != c.Dev || st.Ino != c.Ino {
-			return 0, failed(FailedMount, err)
-		}
+	program, no := w.find(s)
+	if no != nil {
+		return 0, no
 	}
 	if err := os.Chdir(string(s.Dir)); err != nil {
 		return 0, failed(FailedDir, err)
-	}
-	env := texts(s.Env)
-	argv := texts(s.Argv)
-	program, err := lookUp(argv[0], env)
-	if err != nil {
-		return 0, failed(FailedProgram, err)
 	}
 	// A session of its own: no terminal to wait for, but the one it is given.
 	files, sys := []uintptr{fdStdin, fdStdout, fdStderr}, &syscall.SysProcAttr{Setsid: true}
@@ -159,7 +149,7 @@ func (w *worker) start(s Spec, at *terminal) (int, *Event) {
 		files, sys.Setctty = []uintptr{its, its, its}, true
 		defer unix.Close(at.its)
 	}
-	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: env, Files: files, Sys: sys})
+	pid, err := syscall.ForkExec(program, texts(s.Argv), &syscall.ProcAttr{Env: texts(s.Env), Files: files, Sys: sys})
 	if err != nil {
 		return 0, failed(FailedExec, err)
 	}
@@ -170,17 +160,50 @@ func (w *worker) start(s Spec, at *terminal) (int, *Event) {
 	return pid, nil
 }
 
+// find makes sure of what is mounted and of the working directory, and finds the
+// program.
+func (w *worker) find(s Spec) (program string, no *Event) {
+	for _, c := range s.Checks {
+		var st unix.Stat_t
+		if err := unix.Lstat(c.Path, &st); err != nil || st.Dev != c.Dev || st.Ino != c.Ino {
+			return "", failed(FailedMount, err)
+		}
+	}
+	dir := string(s.Dir)
+	if fi, err := os.Stat(dir); err != nil {
+		return "", failed(FailedDir, err)
+	} else if !fi.IsDir() {
+		return "", failed(FailedDir, syscall.ENOTDIR)
+	}
+	program, err := lookUp(string(s.Argv[0]), texts(s.Env), dir)
+	if err != nil {
+		return "", failed(FailedProgram, err)
+	}
+	return program, nil
+}
+
+// root is the process that all of the command's are below.
+func (w *worker) root() int {
+	if w.nested > 0 {
+		return w.nested
+	}
+	return os.Getpid()
+}
+
+// left counts what is left of the command.
+func (w *worker) left() int { return len(descendants(w.root())) }
+
 // settle waits for the rest of a tree that was ended with its command, 2 s at
 // most once it was killed, and returns how many are left: that the limit has ended the whole tree
 // is told when it is true.
 func (w *worker) settle() int {
 	for end := time.Now().Add(w.grace + 2*time.Second); ; time.Sleep(2 * time.Millisecond) {
-		for {
+		for w.nested == 0 {
 			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
 				break
 			}
 		}
-		if left := len(descendants(os.Getpid())); left == 0 || time.Now().After(end) {
+		if left := w.left(); left == 0 || time.Now().After(end) {
 			return left
 		}
 	}
@@ -199,22 +222,31 @@ func (w *worker) reap(leader int) int {
 			return 0
 		case pid == leader:
 			over = true
-			w.limit.end()
-			e := Event{Kind: Exited, Code: ws.ExitStatus(), Running: len(descendants(os.Getpid()))}
-			if ws.Signaled() {
-				e.Code, e.Signal = -1, ws.Signal().String()
-			}
-			w.mu.Lock()
-			e.TimedOut = w.timedOut
-			w.mu.Unlock()
-			if e.TimedOut {
-				e.Running = w.settle()
-			}
-			w.tell(e)
+			w.over(ws, false)
 		case over:
-			w.tell(Event{Kind: Children, Running: len(descendants(os.Getpid()))})
+			w.tell(Event{Kind: Children, Running: w.left()})
 		}
 	}
+}
+
+// over tells that the command has ended; alone: nothing of it is left.
+func (w *worker) over(ws syscall.WaitStatus, alone bool) {
+	w.limit.end()
+	e := Event{Kind: Exited, Code: ws.ExitStatus()}
+	if ws.Signaled() {
+		e.Code, e.Signal = -1, ws.Signal().String()
+	}
+	w.mu.Lock()
+	e.TimedOut = w.timedOut
+	w.mu.Unlock()
+	switch {
+	case alone:
+	case e.TimedOut:
+		e.Running = w.settle()
+	default:
+		e.Running = w.left()
+	}
+	w.tell(e)
 }
 
 // obey carries out orders until the control socket ends, which ends all.
@@ -223,6 +255,7 @@ func (w *worker) obey(in *json.Decoder) {
 		var o Order
 		if err := in.Decode(&o); err != nil {
 			w.endAll()
+			return
 		}
 		sig := syscall.Signal(o.Signal)
 		w.signal(sig)
@@ -238,6 +271,12 @@ func (w *worker) obey(in *json.Decoder) {
 func (w *worker) signal(sig syscall.Signal) {
 	switch {
 	case sig != syscall.SIGTERM && sig != syscall.SIGKILL && sig != syscall.SIGSTOP && sig != syscall.SIGCONT:
+	case w.nested > 0 && sig == syscall.SIGKILL:
+		_ = syscall.Kill(w.nested, sig) // the kernel ends the rest
+	case w.nested > 0 && sig == syscall.SIGSTOP:
+		StopTree(w.nested)
+	case w.nested > 0:
+		SignalTree(w.nested, sig)
 	case w.contained:
 		// All but this process, which is 1 in here; what is just being started
 		// too.
@@ -253,7 +292,9 @@ func (w *worker) signal(sig syscall.Signal) {
 
 func (w *worker) endAll() {
 	w.signal(syscall.SIGKILL)
-	os.Exit(0)
+	if w.nested == 0 {
+		os.Exit(0)
+	}
 }
 
 // tell reports e, and hands over descriptors, which are closed here.
@@ -267,7 +308,7 @@ func (w *worker) tell(e Event, fds ...int) {
 	// When nobody listens any more, obey sees it too.
 	b = append(b, '\n')
 	if len(fds) > 0 {
-		n, err := unix.SendmsgN(fdControl, b, unix.UnixRights(fds...), nil, 0)
+		n, err := unix.SendmsgN(w.fd, b, unix.UnixRights(fds...), nil, 0)
 		for _, fd := range fds {
 			unix.Close(fd)
 		}
@@ -293,10 +334,13 @@ func texts(bs [][]byte) []string {
 	return out
 }
 
-// lookUp finds a program as a shell would, in the PATH of env.
-func lookUp(name string, env []string) (string, error) {
+// lookUp finds a program as a shell would that is in dir, in the PATH of env.
+func lookUp(name string, env []string, dir string) (string, error) {
 	if strings.Contains(name, "/") {
-		return name, executable(name)
+		if path.IsAbs(name) {
+			return name, executable(name)
+		}
+		return name, executable(dir + "/" + name)
 	}
 	search := ""
 	for _, kv := range env {
