@@ -39,6 +39,8 @@ func TestSDKOnCompanion(t *testing.T) {
 	var got struct {
 		None, Background, Slow, Exit *failure
 		Stdin, Terminal              *failure
+		Pause, Metrics, Watch, Meta  *failure
+		State                        string
 		Run                          struct{ Stdout, Stderr string }
 		Text, Moved                  string
 		Names                        []string
@@ -65,9 +67,17 @@ await s.files.makeDir('empty')
 r.names = (await s.files.list('/home/user')).map(e => e.path + ' ' + e.type)
 r.moved = (await s.files.rename('notes/a.txt', 'b.txt')).path
 await s.files.remove('notes'); r.exists = await s.files.exists('b.txt'); r.gone = !(await s.files.exists('notes'))
+r.pause = await failure(s.pause()); r.state = (await s.getInfo()).state; r.metrics = await failure(s.getMetrics())
+r.watch = await failure(s.files.watchDir('.', () => {})); r.meta = await failure(s.files.write('m.txt', 'x', { metadata: { a: 'b' } }))
 await s.kill()
 out(r)
 `, &got)
+	if got.State != "running" {
+		t.Errorf("after a pause that failed it is %s", got.State)
+	}
+	for what, f := range map[string]*failure{"pause": got.Pause, "metrics": got.Metrics, "watch": got.Watch, "metadata": got.Meta} {
+		f.is(t, what, "SandboxError", "a computer that is connected with AutoGPT's program")
+	}
 	if got.Run.Stdout != "session\n"+folder+"\n" || got.Run.Stderr != "err\n" || got.Text != "hello" || got.Moved != "b.txt" || !got.Exists || !got.Gone {
 		t.Errorf("got %+v", got)
 	}
