@@ -277,8 +277,9 @@ var newline = []byte{'\n'}
 
 // piece looks for the text in whole lines, of which the first has that number.
 func (s *searcher) piece(text []byte, full string, line int) error {
+	prepared := s.o.text.prepare(text)
 	for at := 0; at < len(text); {
-		from, to := s.o.text.find(text[at:])
+		from, to := s.o.text.find(prepared[at:])
 		if from < 0 {
 			return nil
 		}
@@ -333,6 +334,8 @@ func excerpt(line []byte, from, to int) string {
 // matcher finds a text in lines.
 type matcher struct {
 	plain []byte
+	folds bool           // plain is in small letters, and so is what prepare gives
+	small []byte         // where it does
 	line  *regexp.Regexp // as it was asked for
 	many  *regexp.Regexp // finds where in many lines it may be; nil: line by line
 }
@@ -342,11 +345,14 @@ func newMatcher(p *wire.FileSearch) (*matcher, error) {
 	if p.Text == "" {
 		return nil, nil
 	}
+	if !p.Regexp && strings.Contains(p.Text, "\n") {
+		return nil, wire.Errorf(wire.CodeInvalid, "A text to search for is within one line, and this one has a line break.")
+	}
 	if !p.Regexp && !p.IgnoreCase {
-		if strings.Contains(p.Text, "\n") {
-			return nil, wire.Errorf(wire.CodeInvalid, "A text to search for is within one line, and this one has a line break.")
-		}
 		return &matcher{plain: []byte(p.Text)}, nil
+	}
+	if small := bytes.ToLower([]byte(p.Text)); !p.Regexp && !strings.ContainsFunc(p.Text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return &matcher{plain: small, folds: true}, nil
 	}
 	text := p.Text
 	if !p.Regexp {
@@ -372,6 +378,23 @@ func newMatcher(p *wire.FileSearch) (*matcher, error) {
 func reasonOf(err error) string {
 	_, reason, _ := strings.Cut(err.Error(), ": ")
 	return fmt.Sprintf("%q", reason)
+}
+
+// prepare gives text as find takes it, of the same length.
+func (m *matcher) prepare(text []byte) []byte {
+	if !m.folds {
+		return text
+	}
+	if m.small == nil {
+		m.small = make([]byte, pieceSize)
+	}
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		m.small[i] = c
+	}
+	return m.small[:len(text)]
 }
 
 // find says where in text the next line may be that has it; -1 for none.

@@ -49,6 +49,7 @@ func TestSearch(t *testing.T) {
 	r.put("lib/a.go", "package lib\n\tMAIN = 1\n")
 	r.put("lib/deep/b.txt", "no main\nfoo\r\n")
 	r.put("lib/deep/latin", "Caf\xe9 main\n")
+	r.put("lib/deep/letters", "é")
 	r.put("binary", "main\x00\x01Main")
 	r.put(".git/config", "Main")
 	r.put(".hidden/x.go", "Main\n\n\n")
@@ -62,10 +63,10 @@ func TestSearch(t *testing.T) {
 	}{
 		{wire.FileSearch{Name: "*.go"}, []string{"link.go", "main.go"}},
 		{wire.FileSearch{Path: "/home/user", Name: "**/*.go"}, []string{"/home/user/.hidden/x.go", "/home/user/lib/a.go", "/home/user/link.go", "/home/user/main.go"}},
-		{wire.FileSearch{Path: "~", Name: "lib/**"}, []string{"~/lib dir", "~/lib/a.go", "~/lib/deep dir", "~/lib/deep/b.txt", "~/lib/deep/latin"}},
+		{wire.FileSearch{Path: "~", Name: "lib/**"}, []string{"~/lib dir", "~/lib/a.go", "~/lib/deep dir", "~/lib/deep/b.txt", "~/lib/deep/latin", "~/lib/deep/letters"}},
 		{wire.FileSearch{Name: "**/*.{GO,Txt}", IgnoreCase: true}, []string{".hidden/x.go", "lib/a.go", "lib/deep/b.txt", "link.go", "main.go"}},
 		{wire.FileSearch{Name: "{out,dirlink,binary}"}, []string{"binary", "dirlink dir", "out other"}},
-		{wire.FileSearch{Path: "lib/deep"}, []string{"lib/deep/b.txt", "lib/deep/latin"}},
+		{wire.FileSearch{Path: "lib/deep"}, []string{"lib/deep/b.txt", "lib/deep/latin", "lib/deep/letters"}},
 		{wire.FileSearch{Path: "dirlink", Name: "*.go"}, []string{"dirlink/a.go"}},
 		{wire.FileSearch{Name: ".git/*"}, []string{".git/config"}},
 		{wire.FileSearch{Name: "**/config"}, []string{}},
@@ -81,6 +82,8 @@ func TestSearch(t *testing.T) {
 		{wire.FileSearch{Text: `\s*foo`, Regexp: true}, []string{"lib/deep/b.txt:2:foo"}}, // begins on the line before
 		{wire.FileSearch{Text: `[^q]*other`, Regexp: true}, []string{"main.go:4:func other() {} // Main, Main"}},
 		{wire.FileSearch{Text: `Caf\xe9`, Name: "**/latin"}, []string{}},
+		{wire.FileSearch{Text: "É", IgnoreCase: true}, []string{"lib/deep/letters:1:é"}},
+		{wire.FileSearch{Text: "a.b([", IgnoreCase: true}, []string{}},
 		{wire.FileSearch{Text: "a.b(["}, []string{}},
 	} {
 		found, err := r.search(c.p)
@@ -92,7 +95,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%+v found\n%q, want\n%q", c.p, got, c.want)
 		}
 	}
-	for _, p := range []wire.FileSearch{{Name: "[a"}, {Text: "(", Regexp: true}, {Text: `(a*)\1`, Regexp: true}, {Text: "two\nlines"}, {Name: strings.Repeat("{a,b}", 40)}} {
+	for _, p := range []wire.FileSearch{{Name: "[a"}, {Text: "(", Regexp: true}, {Text: `(a*)\1`, Regexp: true}, {Text: "two\nlines"}, {Text: "two\nlines", IgnoreCase: true}, {Name: strings.Repeat("{a,b}", 40)}} {
 		_, err := r.search(p)
 		wantCode(t, err, wire.CodeInvalid)
 	}

@@ -481,6 +481,42 @@ func watchLimits(t *testing.T, r *rig) {
 	try("instances", "d1", false)
 }
 
+// A name that was found when its folder was new, and whose event comes as well,
+// is told once; from then on it is a name like others.
+func TestWatchTellsOnceWhatItFound(t *testing.T) {
+	r := newRig(t)
+	j, err := openJail(r.s)
+	must(t, err)
+	defer j.close()
+	_, p, err := j.at("", true)
+	must(t, err)
+	w, err := newWatcher(p, true, &departures{})
+	must(t, err)
+	defer w.close()
+	must(t, os.Mkdir(r.at("n"), 0o755))
+	d, known, err := w.add(w.top, "n")
+	if err != nil || known || d == nil {
+		t.Fatal(d, known, err)
+	}
+	r.put("n/f", "")
+	r.put("n/sub/g", "")
+	must(t, w.scan(d, true))
+	ops := func() (all []string) {
+		changes, _, err := w.next(t.Context())
+		must(t, err)
+		for _, c := range changes {
+			all = append(all, c.op+" "+c.rel)
+		}
+		return all
+	}
+	got := ops()
+	slices.Sort(got)
+	wantOps(t, got, "create n", "create n/f", "create n/sub", "create n/sub/g")
+	must(t, os.Remove(r.at("n/f")))
+	r.put("n/f", "")
+	wantOps(t, ops(), "remove n/f", "create n/f")
+}
+
 func TestIsTemp(t *testing.T) {
 	j := &journal{}
 	for _, over := range []bool{true, false} {
