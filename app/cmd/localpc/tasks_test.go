@@ -171,7 +171,7 @@ func TestTaskTidy(t *testing.T) {
 	s.works("find . -name '*.tmp' -type f | wc -l && du -sh . && ls | sed 's/.*\\.//' | sort | uniq -c")
 
 	gone := s.start("run", map[string]any{"cmd": "find . -name '*.tmp' -type f -delete"})
-	card := p.card("delete 214 files", "cannot be undone")
+	card := p.card("delete 214 files", "can be undone")
 	d.Screenshot("deletion-card")
 	p.press(card, "Allow")
 	gone.ok(20 * time.Second)
