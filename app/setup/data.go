@@ -201,6 +201,7 @@ func Data(p settings.Paths, spare Spare) (left []string, failed error) {
 		}
 		for _, e := range entries {
 			if inside(e.Name()) {
+				unlock(root, filepath.Join(name, e.Name()))
 				note(filepath.Join(name, e.Name()), root.RemoveAll(filepath.Join(name, e.Name())))
 			}
 		}
@@ -230,6 +231,27 @@ func Data(p settings.Paths, spare Spare) (left []string, failed error) {
 		note("", removeDir(p.Data))
 	}
 	return left, errors.Join(errs...)
+}
+
+// unlock lets a folder be removed that may not be written to, as kept versions
+// of such folders may not.
+func unlock(root *os.Root, name string) {
+	fi, err := root.Lstat(name)
+	if err != nil || !fi.IsDir() {
+		return
+	}
+	if fi.Mode().Perm()&0o700 != 0o700 {
+		_ = root.Chmod(name, 0o700)
+	}
+	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(name))
+	if err != nil {
+		return // what can't be removed is named
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			unlock(root, filepath.Join(name, e.Name()))
+		}
+	}
 }
 
 // removeDir removes an empty directory, and the link that leads to it.

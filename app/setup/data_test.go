@@ -194,3 +194,27 @@ func TestDataBehindALink(t *testing.T) {
 	wantGone(t, p.Data)
 	wantGone(t, link)
 }
+
+// Kept versions of folders that may not be written to can be erased by their
+// owner, too.
+func TestUnlock(t *testing.T) {
+	p := dataDir(t)
+	inner := filepath.Join(p.Data, "versions", hash, "locked", "in")
+	put(t, filepath.Join(inner, "file"), "x", 0o400)
+	must(t, os.Chmod(inner, 0o100))
+	must(t, os.Chmod(filepath.Dir(inner), 0o500))
+	root, err := os.OpenRoot(p.Data)
+	must(t, err)
+	defer root.Close()
+	unlock(root, filepath.Join("versions", hash))
+	for _, dir := range []string{inner, filepath.Dir(inner)} {
+		if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, fi.Mode(), err)
+		}
+	}
+	left, err := Data(p, Spare{})
+	if must(t, err); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	wantGone(t, p.Data)
+}
