@@ -2,14 +2,12 @@ package files
 
 import (
 	"context"
-	"errors"
-	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 
 	"localpc/capabilities"
-	"localpc/tunnel/wire"
 )
 
 // across moves between file systems: a copy beside the new name, one rename,
@@ -124,19 +122,8 @@ func (c *copier) file(ctx context.Context, from *os.Root, name string, to *os.Ro
 		return err
 	}
 	defer out.Close()
-	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		// In pieces, so that the copy of a large file can be cancelled; the
-		// kernel does the copying where it can.
-		_, err := io.CopyN(out, in, 16*wire.MaxChunk)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	if _, err := copyPieces(ctx, out, in, math.MaxInt64); err != nil {
+		return err
 	}
 	if os.Geteuid() == 0 {
 		_ = out.Chown(n.uid, n.gid)

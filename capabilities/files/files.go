@@ -70,7 +70,7 @@ func New(o Options) *Executor {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Executor{o: o, journal: journal{dir: o.Journal}, work: map[*work]struct{}{}}
+	return &Executor{o: o, journal: journal{dir: o.Journal, inPlace: make(chan struct{}, 1)}, work: map[*work]struct{}{}}
 }
 
 // Name is "files".

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"localpc/capabilities"
 	"localpc/consent"
@@ -22,9 +22,9 @@ import (
 // what it is about begins, and goes after that has ended.
 type journal struct {
 	dir string // "": nothing is noted
-	// inPlace lets one file be written in place at a time, so that two writes
-	// never interleave.
-	inPlace sync.Mutex
+	// inPlace has room for the one file that is written in place at a time, so
+	// that two writes never interleave.
+	inPlace chan struct{}
 }
 
 // note is one file NAME.json of the journal.
@@ -132,7 +132,7 @@ func syncDir(dir string) {
 
 // save copies the contents of f, which is at abs, before it is written in
 // place. When it returns, a killed process does not harm the file any more.
-func (j *journal) save(f *os.File, abs string, n node) (*saved, error) {
+func (j *journal) save(ctx context.Context, f *os.File, abs string, n node) (*saved, error) {
 	s := &saved{j: j, id: consent.NewID(), size: n.size}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, err
@@ -142,7 +142,10 @@ func (j *journal) save(f *os.File, abs string, n node) (*saved, error) {
 		return nil, err
 	}
 	s.copy = copy
-	got, err := io.Copy(copy, io.NewSectionReader(f, 0, n.size))
+	got, err := copyPieces(ctx, copy, f, n.size)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
 	if err == nil && got != n.size {
 		err = consent.ErrChanged
 	}
@@ -157,6 +160,25 @@ func (j *journal) save(f *os.File, abs string, n node) (*saved, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// copyPieces copies size bytes, in pieces, so that the copy of a large file can
+// be cancelled; the kernel does the copying where it can.
+func copyPieces(ctx context.Context, to, from *os.File, size int64) (done int64, err error) {
+	for done < size {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		n, err := io.CopyN(to, from, min(16<<20, size-done))
+		done += n
+		if err == io.EOF {
+			return done, nil // it is shorter
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 // saved is the old contents of one file.

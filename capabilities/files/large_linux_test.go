@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -201,6 +202,62 @@ func TestLargeUploadIsNotLostWhenAskedAgain(t *testing.T) {
 		}
 	}
 	r.noTemps()
+}
+
+// A write in place waits for the one before it, and can be cancelled meanwhile,
+// as well as while the old contents are copied.
+func TestWriteInPlaceCanBeCancelled(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "old")
+	must(t, os.Link(r.at("a"), r.at("b")))
+	run := func(path string) (cancel func(), done chan error) {
+		call := r.writeCall(path, "new")
+		d, err := r.describe(call)
+		must(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		done = make(chan error, 1)
+		go func() {
+			_, err := r.e.Run(ctx, call, capabilitytest.Grant(t, r.s, "files", d), &capabilitytest.Output{})
+			done <- err
+		}()
+		return stop, done
+	}
+	r.e.journal.inPlace <- struct{}{}
+	cancel, done := run("a")
+	time.Sleep(50 * time.Millisecond)
+	cancel()
+	select {
+	case err := <-done:
+		if err == nil || r.text("b") != "old" {
+			t.Errorf("%v, %q", err, r.text("b"))
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+	<-r.e.journal.inPlace
+
+	must(t, os.Truncate(r.at("a"), 4<<30)) // takes seconds to copy
+	cancel, done = run("a")
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if list, _ := os.ReadDir(r.e.journal.dir); len(list) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the old contents are not copied")
+		}
+	}
+	cancel()
+	select {
+	case err := <-done:
+		if fi, serr := os.Stat(r.at("b")); err == nil || serr != nil || fi.Size() != 4<<30 {
+			t.Errorf("%v, %v", err, fi)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+	if left, _ := os.ReadDir(r.e.journal.dir); len(left) > 0 {
+		t.Errorf("the journal still holds %v", left)
+	}
 }
 
 // 100,000 names come in order, in several replies, and none is lost.

@@ -281,8 +281,12 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 	if o.e.journal.dir == "" {
 		return wire.Errorf(wire.CodeForbidden, "%s cannot be replaced without losing its other names or its owner, and this computer keeps no copies to write it in place.", shown(o.p.Path))
 	}
-	o.e.journal.inPlace.Lock()
-	defer o.e.journal.inPlace.Unlock()
+	select {
+	case o.e.journal.inPlace <- struct{}{}:
+		defer func() { <-o.e.journal.inPlace }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	f, err := parent.OpenFile(o.place.name(), os.O_RDWR|openFlags, 0)
 	if err != nil {
 		return err
@@ -293,7 +297,7 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 	} else if !now.same(o.place.node) {
 		return consent.ErrChanged
 	}
-	old, err := o.e.journal.save(f, o.place.abs(), o.place.node)
+	old, err := o.e.journal.save(ctx, f, o.place.abs(), o.place.node)
 	if err != nil {
 		return err
 	}

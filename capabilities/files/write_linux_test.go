@@ -269,7 +269,7 @@ func TestRecover(t *testing.T) {
 		defer f.Close()
 		n, err := lstatFile(f)
 		must(t, err)
-		s, err := r.e.journal.save(f, r.at("f"), n)
+		s, err := r.e.journal.save(t.Context(), f, r.at("f"), n)
 		must(t, err)
 		must(t, s.copy.Close())
 		must(t, os.WriteFile(r.at("f"), []byte("half"), 0))
