@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,11 +109,100 @@ func TestMCPOverStandardInput(t *testing.T) {
 	}
 
 	// It is one session of a program of that name.
-	p.waitStatus(20*time.Second, "one session", func(s snapshot.Snapshot) bool { return len(s.Sessions) == 1 && s.Sessions[0].Principal == "Claude Desktop" })
+	p.waitStatus(20*time.Second, "one session", func(s snapshot.Snapshot) bool {
+		return len(s.Sessions) == 1 && s.Sessions[0].Principal == "Claude Desktop"
+	})
 	if err := s.Close(); err != nil {
 		t.Errorf("localpc mcp ended with %v", err)
 	}
 	if state := cmd.ProcessState; state == nil || !state.Exited() {
 		t.Errorf("localpc mcp has not ended: %v", state)
+	}
+}
+
+// A model's call waits for the person, who answers in the terminal here: one
+// card for the session, one for each command, and no is told as no.
+func TestMCPAsksThePerson(t *testing.T) {
+	t.Parallel()
+	p, keyboard := startHeadless(t)
+	say := func(line string) {
+		t.Helper()
+		if _, err := io.WriteString(keyboard, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.pair()
+	heard := make(chan string, 256)
+	client := mcpsdk.NewClient(&mcpsdk.Implementation{Name: "claude-ai", Version: "1"}, &mcpsdk.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, n *mcpsdk.ProgressNotificationClientRequest) { heard <- n.Params.Message }})
+	cmd := p.d.Command(filepath.Join(p.bin, "localpc"), "mcp", "--data", p.data, "--program", "Claude Desktop")
+	s, err := client.Connect(t.Context(), &mcpsdk.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	type answer struct {
+		text   string
+		failed bool
+	}
+	start := func(tool string, args map[string]any) chan answer {
+		params := &mcpsdk.CallToolParams{Name: tool, Arguments: args}
+		params.SetProgressToken(tool)
+		done := make(chan answer, 1)
+		go func() {
+			res, err := s.CallTool(context.Background(), params)
+			if err != nil {
+				done <- answer{err.Error(), true}
+				return
+			}
+			text := ""
+			for _, c := range res.Content {
+				if part, ok := c.(*mcpsdk.TextContent); ok {
+					text += part.Text
+				}
+			}
+			done <- answer{text, res.IsError}
+		}()
+		return done
+	}
+	get := func(done chan answer) answer {
+		t.Helper()
+		select {
+		case a := <-done:
+			return a
+		case <-time.After(50 * time.Second):
+			t.Fatal("a call was not answered")
+			return answer{}
+		}
+	}
+
+	run := start("run_command", map[string]any{"command": "echo first of all"})
+	digits := p.lastDigits("wants to work on this computer")
+	if out := p.p.Output(); !strings.Contains(out, "Claude Desktop") {
+		t.Errorf("the card does not say who asks:\n%s", out)
+	}
+	select {
+	case message := <-heard:
+		if !strings.HasPrefix(message, "Waiting for the person at ") || !strings.Contains(message, "to allow") {
+			t.Errorf("the client heard %q", message)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the client heard nothing while the person was asked")
+	}
+	say(digits + " a")
+	say(p.lastDigits("echo first of all"))
+	if a := get(run); a.failed || !strings.HasPrefix(a.text, "first of all\n") {
+		t.Errorf("the command gave %+v", a)
+	}
+	write := start("write_file", map[string]any{"path": "notes.txt", "content": "x"})
+	p.lastDigits("notes.txt")
+	say("d")
+	if a := get(write); !a.failed || !strings.Contains(a.text, "declined") || !strings.Contains(a.text, "Do not try") {
+		t.Errorf("a declined write was told as %+v", a)
+	}
+	if folder := p.status().Sessions[0].Folder; folder != "" {
+		if _, err := os.Stat(filepath.Join(folder, "notes.txt")); err == nil {
+			t.Error("a declined file was written")
+		}
 	}
 }
