@@ -104,7 +104,6 @@ type task struct {
 	executor capabilities.Capability
 	call     capabilities.Call
 	command  string // of a connection: the request whose command asks
-	held     int64  // bytes of its upload on the disk
 	who      asker
 	arrived  time.Time
 	deadline time.Time
@@ -183,7 +182,7 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 	}
 	t.end = func() {
 		if t.call.Upload != nil {
-			m.unspool(t.call.Upload, t.held)
+			m.unspool(t.call.Upload)
 		}
 		end()
 		leave()

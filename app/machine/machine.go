@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"localpc/app/login"
@@ -137,7 +136,8 @@ type Machine struct {
 	checking bool              // guarded by mu: one is under way
 	closing  bool              // guarded by mu: nothing new begins in the background
 
-	spooled atomic.Int64 // bytes of uploads on the disk
+	// freeDisk tells how much is free where a folder is; nil asks the system.
+	freeDisk func(folder string) (free, total int64, known bool)
 
 	ctx    context.Context // background work hangs on it; ends last
 	cancel context.CancelFunc

@@ -11,16 +11,16 @@ import (
 	"syscall"
 
 	"localpc/capabilities"
+	"localpc/consent"
 	"localpc/tunnel"
 	"localpc/tunnel/wire"
 )
 
-// maxSpooled bounds what all uploads that wait have on the disk together; they
-// leave leaveFree of it, as it is seen each lookEach bytes.
+// What uploads leave free of the disk: a twentieth of it, 1 GiB at most. It is
+// looked at each time that so much more has come.
 const (
-	maxSpooled = 64 << 30
-	leaveFree  = 1 << 30
-	lookEach   = 32 << 20
+	leaveFree = 1 << 30
+	lookEach  = 16 << 20
 )
 
 // headBytes of an upload are shown on its card.
@@ -40,25 +40,20 @@ func (t *task) spool(x tunnel.Exchange) error {
 	up := &capabilities.Upload{Path: f.Name()}
 	t.call.Upload = up
 	body := &counted{w: f, h: sha256.New(), up: up}
+	looked := int64(-lookEach)
 	for {
 		c, err := tunnel.Chunk(t.ctx, x)
 		if err != nil {
 			f.Close()
 			return t.cause(err)
 		}
-		if t.m.spooled.Add(int64(len(c.Data))) > maxSpooled {
-			t.m.spooled.Add(-int64(len(c.Data)))
-			f.Close()
-			return wire.Errorf(wire.CodeOverloaded, "Too much waits to be written on this computer already; try again in a moment.")
-		}
-		if n := t.held + int64(len(c.Data)); n/lookEach != t.held/lookEach {
-			if d := diskOf(t.m.o.Paths.Spool()); d.total > 0 && d.total-d.used < leaveFree {
-				t.held = n
+		if up.Size-looked >= lookEach {
+			if err := t.m.roomFor(int64(len(c.Data))); err != nil {
 				f.Close()
-				return spoolError(syscall.ENOSPC)
+				return err
 			}
+			looked = up.Size
 		}
-		t.held += int64(len(c.Data))
 		if _, err := body.Write(c.Data); err != nil {
 			f.Close()
 			return spoolError(err)
@@ -73,6 +68,19 @@ func (t *task) spool(x tunnel.Exchange) error {
 	up.SHA256 = hex.EncodeToString(body.h.Sum(nil))
 	if fi, err := os.Stat(up.Path); err == nil {
 		up.Changed = changedAt(fi)
+	}
+	return nil
+}
+
+// roomFor tells, with nil, that the disk of the spool can take n bytes more.
+func (m *Machine) roomFor(n int64) error {
+	look := m.freeDisk
+	if look == nil {
+		look = freeDisk
+	}
+	free, total, known := look(m.o.Paths.Spool())
+	if reserve := min(leaveFree, total/20); known && free-n < reserve {
+		return wire.Errorf(wire.CodeDiskFull, "This computer's disk is nearly full (%s free, of which %s are left for everything else), so the file could not be taken. Nothing was changed.", consent.Bytes(max(free, 0)), consent.Bytes(reserve))
 	}
 	return nil
 }
@@ -101,8 +109,7 @@ func spoolError(err error) error {
 	return wire.Wrap(err, wire.CodeInternal, "This computer could not take the file; its log says why. Nothing was changed.")
 }
 
-func (m *Machine) unspool(up *capabilities.Upload, held int64) {
-	m.spooled.Add(-held)
+func (m *Machine) unspool(up *capabilities.Upload) {
 	// A large one may have been moved into its place.
 	if err := os.Remove(up.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.log.Warn("An upload's spool could not be removed", "err", err)
