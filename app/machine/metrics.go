@@ -123,15 +123,14 @@ func (x *metrics) run(ctx context.Context, p *wire.Metrics) (capabilities.Result
 	begin := max(p.Start, s.opened.Unix())
 	reply := &wire.MetricsResponse{Samples: []wire.Sample{}}
 	add := func(t sample, d disk) {
-		if t.Time < begin || p.End != 0 && t.Time > p.End {
-			return
-		}
 		t.DiskTotal, t.DiskUsed = d.total, d.used
 		reply.Samples = append(reply.Samples, t.Sample)
 	}
 	x.mu.Lock()
 	for _, t := range x.samples {
-		add(t, t.disks[s.Folder])
+		if t.Time >= begin && (p.End == 0 || t.Time <= p.End) {
+			add(t, t.disks[s.Folder])
+		}
 	}
 	x.mu.Unlock()
 	if p.End == 0 || p.End >= time.Now().Unix() {

@@ -355,6 +355,15 @@ func TestWatchEnds(t *testing.T) {
 	_, err = v.over()
 	wantCode(t, err, wire.CodeChanged)
 	wantOps(t, v.ops())
+	// And another has taken its place.
+	must(t, os.Rename(r.s.Folder+"-2", r.s.Folder))
+	v = r.watch(wire.FileWatch{Path: "folder"})
+	must(t, os.Rename(r.s.Folder, r.s.Folder+"-2"))
+	must(t, os.MkdirAll(r.at("folder"), 0o755))
+	must(t, os.WriteFile(r.s.Folder+"-2/folder/secret2", nil, 0o644))
+	_, err = v.over()
+	wantCode(t, err, wire.CodeChanged)
+	wantOps(t, v.ops())
 }
 
 func TestWatchWithEntries(t *testing.T) {
