@@ -29,6 +29,7 @@ type command struct {
 type cli struct {
 	paths   settings.Paths
 	json    bool
+	anyway  bool // undo
 	out     io.Writer
 	run     runFlags
 	pair    pairFlags
@@ -57,6 +58,7 @@ func commands() map[string]command {
 		"secrets":   {run: secrets, flags: passphraseFlag},
 		"stop-work": {run: stopWork},
 		"resume":    {run: resume},
+		"undo":      {run: undo, flags: undoFlagSet},
 		"mcp":       {run: mcpCommand, flags: mcpFlagSet},
 		"quit":      {run: quit},
 		"autostart": {run: autostartCommand},

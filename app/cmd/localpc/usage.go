@@ -39,12 +39,16 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
       --hub URL              a hub elsewhere, with its key in LOCALPC_KEY
   localpc stop-work          stop everything and pause
   localpc resume
+  localpc undo               list what can be undone
+  localpc undo [session] ENTRY
+                             put back what a request changed, or its session
+      --anyway               also where somebody has worked since; that is kept
   localpc quit
   localpc remove [--keep|--erase] [--yes]
                              take this program off this computer, and keep or
                              erase the record of what was done here
   localpc version
 
-Every command takes --data DIR; status, connect, doctor, grants and record take --json;
+Every command takes --data DIR; status, connect, doctor, grants, undo and record take --json;
 grants and record take --passphrase-file FILE too.
 `
