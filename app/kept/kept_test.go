@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -61,6 +62,7 @@ func newRigIn(t testing.TB, base, versions string) *rig {
 		r.e.Close()
 		r.k.Close()
 		r.store.Close()
+		_ = exec.Command("chmod", "-R", "u+rwX", base).Run() // what tests have locked goes, too
 		if t.Failed() {
 			t.Log(r.log.String())
 		}
@@ -191,6 +193,12 @@ func TestEachIsUndoneAndThatToo(t *testing.T) {
 				before := r.tree()
 				call := what(r)
 				request, said, err := r.do(call)
+				if name == "folder" && where != "" && os.Geteuid() != 0 {
+					if err == nil {
+						t.Error("a folder that may not be written to was deleted")
+					}
+					continue // it can't be moved away, and is copied
+				}
 				must(t, err)
 				after := r.tree()
 				if after == before {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -265,33 +266,29 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 2000 {
 		r.put(fmt.Sprintf("src/m%d/f%d.go", i/40, i), strings.Repeat("package x\n", 400))
 	}
-	b.Run("would", func(b *testing.B) {
-		for b.Loop() {
-			r.k.Leave(r.s.Folder)
-			if ok, _ := r.k.WouldSnapshot(context.Background(), r.s); !ok {
-				b.Fatal("it would not be held")
+	run := func(name string, once func(b *testing.B)) {
+		b.Run(name, func(b *testing.B) {
+			var from, to syscall.Rusage
+			must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &from))
+			for b.Loop() {
+				once(b)
 			}
+			must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &to))
+			spent := to.Utime.Nano() + to.Stime.Nano() - from.Utime.Nano() - from.Stime.Nano()
+			b.ReportMetric(float64(spent)/1e6/float64(b.N), "cpu-ms/op")
+		})
+	}
+	run("would", func(b *testing.B) {
+		r.k.Leave(r.s.Folder)
+		if ok, _ := r.k.WouldSnapshot(context.Background(), r.s); !ok {
+			b.Fatal("it would not be held")
 		}
 	})
-	b.Run("first", func(b *testing.B) {
-		for b.Loop() {
-			r.k.Leave(r.s.Folder)
-			r.command("true")
-		}
+	run("first", func(*testing.B) {
+		r.k.Leave(r.s.Folder)
+		r.command("true")
 	})
-	b.Run("next", func(b *testing.B) {
-		for b.Loop() {
-			r.command("true")
-		}
-	})
-	b.Run("sh alone", func(b *testing.B) {
-		for b.Loop() {
-			r.sh("true")
-		}
-	})
-	b.Run("one changed", func(b *testing.B) {
-		for b.Loop() {
-			r.command("echo x >>src/m1/f41.go")
-		}
-	})
+	run("next", func(*testing.B) { r.command("true") })
+	run("one changed", func(*testing.B) { r.command("echo x >>src/m1/f41.go") })
+	run("sh alone", func(*testing.B) { r.sh("true") })
 }
