@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"localpc/tunnel/hub/mcp"
 	"localpc/tunnel/hub/oauth"
 	"localpc/tunnel/hub/web"
 )
@@ -16,7 +17,7 @@ func (h *Hub) openPages() error {
 	}
 	var err error
 	h.oauth, err = oauth.New(h.ctx, oauth.Options{
-		Store: h.store, Issuer: h.o.PublicURL, Log: h.log, Revoked: h.signInEnded,
+		Store: h.store, Issuer: h.o.PublicURL, Resource: h.mcpAddress(), Log: h.log, Revoked: h.signInEnded,
 		SignedIn: h.o.Meter.SignIn, Reused: h.o.Meter.Reused, User: h.loggedIn,
 		AccessTTL: h.o.AccessTTL, RefreshTTL: h.o.RefreshTTL, CodeTTL: h.o.CodeTTL, DeviceTTL: h.o.DeviceTTL,
 	})
@@ -41,6 +42,8 @@ func (h *Hub) closePages() {
 func (h *Hub) pageRoutes(mux *http.ServeMux) {
 	mux.Handle("/oauth/", h.oauth.Handler())
 	mux.Handle("/.well-known/", h.oauth.Handler())
+	mux.Handle("GET "+mcp.MetadataPath, h.mcp.Metadata())
+	mux.Handle("GET "+mcp.MetadataPath+"/mcp", h.mcp.Metadata())
 	mux.Handle("/auth/", h.oauth.AutoGPT())
 	mux.Handle("/api/oauth/", h.oauth.AutoGPT())
 	mux.Handle("/", h.web.Handler())

@@ -116,11 +116,16 @@ func (h *Hub) present() []computer {
 // signInEnded ends the connections that were made with a sign-in, now.
 func (h *Hub) signInEnded(signIn, reason string) {
 	h.chats.RevokeSignIn(signIn)
+	computers := false
 	for _, c := range h.present() {
 		if c.proven().signIn == signIn {
+			computers = true
 			h.log.Info("Sign-in ended", "machine", c.machineID(), "reason", reason)
 			c.revoked()
 		}
+	}
+	if !computers { // a program's, perhaps: what it opened ends with it
+		h.spawn(h.lookAtAll)
 	}
 }
 

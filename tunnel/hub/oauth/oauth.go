@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,7 +33,13 @@ type Options struct {
 	// Issuer is the hub's public address, such as https://hub.example. The
 	// pages lie below it.
 	Issuer string
-	Log    *slog.Logger
+	// Resource is what programs' tokens are for: the address of the face for MCP
+	// clients. "": programs can't sign in here.
+	Resource string
+	// Reach tells which addresses the descriptions of programs may be read
+	// from; nil: those of the internet.
+	Reach func(netip.Addr) bool
+	Log   *slog.Logger
 	// Revoked is told of each sign-in that ended, before the answer goes out;
 	// it ends the tunnels that stand on it.
 	Revoked func(signIn, reason string)
@@ -64,6 +71,9 @@ type Face struct {
 	failures *limit.Limiter // wrong tokens and codes of programs
 	typed    *limit.Limiter // codes that a person typed
 	typedAll *limit.Limiter // the same, of everybody
+	signUps  *limit.Limiter // of programs
+	fetches  *limit.Limiter // of descriptions of programs
+	fetcher  *http.Client
 
 	cancel context.CancelFunc
 	done   chan struct{} // the sweep has ended
@@ -96,6 +106,11 @@ func New(ctx context.Context, o Options) (*Face, error) {
 	f := &Face{o: o, store: o.Store, log: o.Log, key: key, done: make(chan struct{})}
 	f.asks, f.failures = limit.New(20, 6*time.Second, f.now), limit.New(60, time.Second, f.now)
 	f.typed, f.typedAll = limit.New(10, 6*time.Second, f.now), limit.New(60, time.Second, f.now)
+	f.signUps, f.fetches = limit.New(20, 30*time.Second, f.now), limit.New(20, 6*time.Second, f.now)
+	if o.Reach == nil {
+		o.Reach = public
+	}
+	f.fetcher = newFetcher(o.Reach)
 	f.handler = f.routes()
 	ctx, f.cancel = context.WithCancel(ctx)
 	go f.sweep(ctx)

@@ -28,7 +28,13 @@ type Pending struct {
 	Match                        string // four digits, "" for a device
 	Scope                        string
 	Device                       bool
-	Until                        time.Time
+	// Program: it is a program that asks, not a computer. MachineName is what it
+	// calls itself, System the host that describes it ("" for none), Redirect
+	// where the answer goes, Scopes what it asks for.
+	Program  bool
+	Redirect string
+	Scopes   []string
+	Until    time.Time
 }
 
 func (f *Face) pending(r store.SignInRequest, err error) (Pending, error) {
@@ -36,7 +42,8 @@ func (f *Face) pending(r store.SignInRequest, err error) (Pending, error) {
 		return Pending{}, err
 	}
 	p := Pending{ID: r.ID, Client: r.Client, Machine: r.Machine, MachineName: r.MachineName, System: r.System, Address: r.Address,
-		Match: r.Match, Scope: strings.Join(r.Scopes, " "), Device: r.Device, Until: f.told(r.Until)}
+		Match: r.Match, Scope: strings.Join(r.Scopes, " "), Device: r.Device, Until: f.told(r.Until),
+		Program: r.Resource != "", Redirect: r.Redirect, Scopes: r.Scopes}
 	if c := clientNamed(r.Client); c != nil {
 		p.ClientName = c.name
 	}
@@ -105,14 +112,17 @@ func (f *Face) Deny(ctx context.Context, id string) (string, error) {
 	return f.back(r, url.Values{"error": {"access_denied"}, "error_description": {"The person said no."}}), nil
 }
 
-// back is the redirect to the client with the answer, the state it gave, and
-// for our own client the issuer (RFC 9207).
+// back is the redirect to the client with the answer, the state it gave, and,
+// but for AutoGPT's, the issuer (RFC 9207).
 func (f *Face) back(r store.SignInRequest, answer url.Values) string {
 	if r.State != "" {
 		answer.Set("state", r.State)
 	}
-	if r.Client == own.id {
+	if r.Client != autogpt.id {
 		answer.Set("iss", f.o.Issuer)
+	}
+	if strings.Contains(r.Redirect, "?") { // a program's may have a query of its own
+		return r.Redirect + "&" + answer.Encode()
 	}
 	return r.Redirect + "?" + answer.Encode()
 }

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
@@ -25,6 +26,9 @@ var endpoints = op.Endpoints{
 	DeviceAuthorization: op.NewEndpoint("/oauth/device_authorization"),
 }
 
+// registration is where programs sign themselves up.
+const registration = "/oauth/register"
+
 func (f *Face) routes() http.Handler {
 	s := server{Face: f}
 	// No page of another site has business here, so there is no CORS.
@@ -36,6 +40,9 @@ func (f *Face) routes() http.Handler {
 		mux.Handle("POST "+e.Relative(), f.visit(f.formDoor(serve)))
 	}
 	mux.Handle("GET /oauth/keys", serve)
+	if f.o.Resource != "" {
+		mux.Handle("POST "+registration, f.visit(http.HandlerFunc(f.register)))
+	}
 	mux.Handle("GET /.well-known/oauth-authorization-server", about)
 	mux.Handle("GET /.well-known/openid-configuration", about)
 	return mux
@@ -85,6 +92,8 @@ func (f *Face) authorizeDoor(next http.Handler) http.Handler {
 		switch {
 		case err != nil || twice(form) != "":
 			http.Error(w, "This link is damaged. Start again from the program on your computer.", http.StatusBadRequest)
+		case form.Get("client_id") != own.id && f.o.Resource != "":
+			f.authorizeProgram(w, r, form)
 		case form.Get("client_id") != own.id:
 			http.Error(w, "This hub does not know the program that asks.", http.StatusBadRequest)
 		case !own.redirect(form.Get("redirect_uri")):
@@ -117,6 +126,16 @@ func (f *Face) formDoor(next http.Handler) http.Handler {
 			op.WriteError(w, r, oidc.ErrInvalidRequest().WithDescription("%s", bad), nil)
 			return
 		}
+		if id := r.PostForm.Get("client_id"); f.o.Resource != "" && id != "" && id != own.id {
+			switch r.URL.Path {
+			case endpoints.Token.Relative():
+				f.programToken(w, r)
+				return
+			case endpoints.Revocation.Relative():
+				f.programRevoke(w, r)
+				return
+			}
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -143,6 +162,8 @@ type metadata struct {
 type described struct {
 	oidc.DiscoveryConfiguration
 	IssParameter bool `json:"authorization_response_iss_parameter_supported"`
+	// Described: a program's client_id may be the address of its description.
+	Described bool `json:"client_id_metadata_document_supported,omitempty"`
 }
 
 func (m metadata) OpenIDConfiguration(ctx context.Context, r *op.Request[op.MetadataRequest]) (*op.Response, error) {
@@ -151,14 +172,19 @@ func (m metadata) OpenIDConfiguration(ctx context.Context, r *op.Request[op.Meta
 
 func (m metadata) AuthorizationServerMetadata(context.Context, *op.Request[op.MetadataRequest]) (*op.Response, error) {
 	at := m.o.Issuer
-	return op.NewResponse(described{IssParameter: true, DiscoveryConfiguration: oidc.DiscoveryConfiguration{
+	scopes, register := own.scopes, ""
+	if m.o.Resource != "" {
+		scopes, register = slices.Concat(scopes, programScopes), at+registration
+	}
+	return op.NewResponse(described{IssParameter: true, Described: register != "", DiscoveryConfiguration: oidc.DiscoveryConfiguration{
 		Issuer:                                 at,
 		AuthorizationEndpoint:                  endpoints.Authorization.Absolute(at),
 		TokenEndpoint:                          endpoints.Token.Absolute(at),
 		RevocationEndpoint:                     endpoints.Revocation.Absolute(at),
 		JwksURI:                                endpoints.JwksURI.Absolute(at),
 		DeviceAuthorizationEndpoint:            endpoints.DeviceAuthorization.Absolute(at),
-		ScopesSupported:                        own.scopes,
+		RegistrationEndpoint:                   register,
+		ScopesSupported:                        scopes,
 		ResponseTypesSupported:                 []string{string(oidc.ResponseTypeCode)},
 		ResponseModesSupported:                 []string{string(oidc.ResponseModeQuery)},
 		GrantTypesSupported:                    ownClient{}.GrantTypes(),

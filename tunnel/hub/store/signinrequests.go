@@ -49,8 +49,11 @@ type SignInRequest struct {
 	// network that Address counts to.
 	Machine, MachineName, System, Address, Source string
 	Match                                         string
-	Device                                        bool
-	Until                                         time.Time
+	// Resource is what a program's token is to be for; "" for a computer's.
+	// MachineName is what it calls itself then.
+	Resource string
+	Device   bool
+	Until    time.Time
 }
 
 func (s *Store) userCode(code string) []byte {
@@ -78,9 +81,9 @@ func (s *Store) AddSignInRequest(ctx context.Context, now time.Time, r SignInReq
 			return ErrFull
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO signin_requests (id, status, client, scope, redirect, state, nonce, challenge, machine, machine_name,
-			system, address, source, match, device_hash, user_code, created, expires, poll_every) VALUES (?, 'waiting', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			system, address, source, match, resource, device_hash, user_code, created, expires, poll_every) VALUES (?, 'waiting', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			r.ID, r.Client, strings.Join(r.Scopes, " "), r.Redirect, r.State, r.Nonce, r.Challenge, r.Machine, r.MachineName,
-			r.System, r.Address, r.Source, r.Match, device, user, ms(now), ms(r.Until), every.Milliseconds())
+			r.System, r.Address, r.Source, r.Match, r.Resource, device, user, ms(now), ms(r.Until), every.Milliseconds())
 		if err != nil {
 			return fmt.Errorf("add sign-in request: %w", err)
 		}
@@ -100,9 +103,9 @@ func findRequest(ctx context.Context, q querier, where string, arg any) (request
 	var scope string
 	var created, expires, polled, every int64
 	err := q.QueryRowContext(ctx, `SELECT id, status, client, scope, redirect, state, nonce, challenge, machine, machine_name, system, address, source,
-		match, device_hash IS NOT NULL, user_id, signin, created, expires, polled, poll_every FROM signin_requests WHERE `+where, arg).
+		match, resource, device_hash IS NOT NULL, user_id, signin, created, expires, polled, poll_every FROM signin_requests WHERE `+where, arg).
 		Scan(&r.ID, &r.status, &r.Client, &scope, &r.Redirect, &r.State, &r.Nonce, &r.Challenge, &r.Machine, &r.MachineName, &r.System, &r.Address, &r.Source,
-			&r.Match, &r.Device, &r.user, &r.signIn, &created, &expires, &polled, &every)
+			&r.Match, &r.Resource, &r.Device, &r.user, &r.signIn, &created, &expires, &polled, &every)
 	if err != nil {
 		return requestRow{}, one(err)
 	}

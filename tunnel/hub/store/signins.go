@@ -19,7 +19,8 @@ type SignIn struct {
 	Machine  string    `json:"machine"` // "" until a machine came with it
 	Name     string    `json:"name"`    // as the machine calls itself
 	System   string    `json:"system"`
-	Address  string    `json:"address"` // who asked for it
+	Address  string    `json:"address"`            // who asked for it
+	Resource string    `json:"resource,omitempty"` // set for a program's
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
@@ -47,11 +48,11 @@ func (s *Store) begin(ctx context.Context, what string, do func(*sql.Tx) error) 
 // is bound to it at once and takes the place of the earlier ones.
 func (s *Store) addSignIn(ctx context.Context, tx *sql.Tx, now time.Time, r SignInRequest, user string, p Pair) (Issued, error) {
 	id := newID("s")
-	if _, err := tx.ExecContext(ctx, `INSERT INTO signins (id, user_id, client, scope, name, system, address, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, user, r.Client, strings.Join(r.Scopes, " "), r.MachineName, r.System, r.Address, ms(s.now())); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO signins (id, user_id, client, scope, name, system, address, resource, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, user, r.Client, strings.Join(r.Scopes, " "), r.MachineName, r.System, r.Address, r.Resource, ms(s.now())); err != nil {
 		return Issued{}, fmt.Errorf("sign in: %w", err)
 	}
-	out := Issued{Pair: p, Nonce: r.Nonce, Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
+	out := Issued{Pair: p, Nonce: r.Nonce, Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Name: r.MachineName, Resource: r.Resource, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
 	if r.Machine != "" {
 		var err error
 		if out.Ended, err = s.bind(ctx, tx, id, user, r.Client, r.Machine, r.MachineName); err != nil {
@@ -77,7 +78,8 @@ func (s *Store) bind(ctx context.Context, tx *sql.Tx, id, user, client, machine,
 	return ended, nil
 }
 
-// end revokes the live sign-ins that where picks, and forgets their tokens.
+// end revokes the live sign-ins that where picks, and forgets their tokens. What
+// a program opened with one ends with it.
 func (s *Store) end(ctx context.Context, tx *sql.Tx, where, reason string, args ...any) ([]string, error) {
 	rows, err := tx.QueryContext(ctx, `UPDATE signins SET revoked = ?, reason = ? WHERE revoked = 0 AND `+where+` RETURNING id`,
 		append([]any{ms(s.now()), reason}, args...)...)
@@ -98,6 +100,9 @@ func (s *Store) end(ctx context.Context, tx *sql.Tx, where, reason string, args 
 	}
 	for _, id := range ids {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM signin_tokens WHERE signin = ?`, id); err != nil {
+			return nil, fmt.Errorf("end sign-in: %w", err)
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE sandboxes SET ended = ?, reason = 'its program was disconnected' WHERE principal = ? AND ended = 0`, ms(s.now()), id); err != nil {
 			return nil, fmt.Errorf("end sign-in: %w", err)
 		}
 	}
@@ -163,7 +168,7 @@ func (s *Store) disconnect(ctx context.Context, tx *sql.Tx, user, machine string
 
 // SignIns lists the live sign-ins of a user ("" for everybody's), oldest first.
 func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, client, scope, machine, name, system, address, created, last_used FROM signins
+	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, client, scope, machine, name, system, address, resource, created, last_used FROM signins
 		WHERE revoked = 0 AND (?1 = '' OR user_id = ?1) ORDER BY created, id`, user)
 	if err != nil {
 		return nil, fmt.Errorf("list sign-ins: %w", err)
@@ -174,7 +179,7 @@ func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
 		var v SignIn
 		var scope string
 		var created, used int64
-		if err := rows.Scan(&v.ID, &v.User, &v.Client, &scope, &v.Machine, &v.Name, &v.System, &v.Address, &created, &used); err != nil {
+		if err := rows.Scan(&v.ID, &v.User, &v.Client, &scope, &v.Machine, &v.Name, &v.System, &v.Address, &v.Resource, &created, &used); err != nil {
 			return nil, fmt.Errorf("list sign-ins: %w", err)
 		}
 		v.Scopes, v.Created, v.LastUsed = strings.Fields(scope), fromMS(created), fromMS(used)

@@ -32,8 +32,11 @@ const ahead = time.Minute
 // Access is what a live token stands for.
 type Access struct {
 	SignIn, User, Client, Machine string
-	Scopes                        []string
-	Expires                       time.Time
+	// Name and Resource are a program's: what it calls itself, and what its
+	// tokens are for. A computer's have no Resource.
+	Name, Resource string
+	Scopes         []string
+	Expires        time.Time
 }
 
 // Pair is a new access token and the refresh token that follows the one it was
@@ -135,9 +138,9 @@ func findToken(ctx context.Context, q querier, token string) (tokenRow, error) {
 	var r tokenRow
 	var scope string
 	var created, expires, retired, used int64
-	err := q.QueryRowContext(ctx, `SELECT t.kind, t.created, t.expires, t.retired, s.id, s.user_id, s.client, s.machine, s.scope, s.last_used
+	err := q.QueryRowContext(ctx, `SELECT t.kind, t.created, t.expires, t.retired, s.id, s.user_id, s.client, s.machine, s.name, s.resource, s.scope, s.last_used
 		FROM signin_tokens t JOIN signins s ON s.id = t.signin WHERE t.hash = ? AND s.revoked = 0`, hash(token)).
-		Scan(&r.kind, &created, &expires, &retired, &r.SignIn, &r.User, &r.Client, &r.Machine, &scope, &used)
+		Scan(&r.kind, &created, &expires, &retired, &r.SignIn, &r.User, &r.Client, &r.Machine, &r.Name, &r.Resource, &scope, &used)
 	if err != nil {
 		return tokenRow{}, one(err)
 	}

@@ -57,6 +57,9 @@ func (f *Face) account(w http.ResponseWriter, r *http.Request, u *store.User, st
 		return
 	}
 	for _, s := range signIns {
+		if s.Resource != "" {
+			continue // a program's: the page Keys has it
+		}
 		row := signInRow{SignIn: s, Title: s.Name}
 		if row.Title == "" {
 			row.Title = s.Client
@@ -230,6 +233,12 @@ func (f *Face) showEndSignIn(w http.ResponseWriter, r *http.Request, u *store.Us
 	if name == "" {
 		name = s.Client
 	}
+	if s.Resource != "" {
+		f.show(w, r, http.StatusOK, "confirm", view{Title: "Disconnect “" + Visible(name) + "”?", Nav: "keys", Data: confirm{
+			Lines:  []string{"The program is shut out now, and what it runs on your computers ends. To come back, it has to ask you again."},
+			Action: r.URL.Path, Yes: "Disconnect", To: "/keys", Word: "Keep it"}})
+		return
+	}
 	f.show(w, r, http.StatusOK, "confirm", view{Title: "End the sign-in of " + Visible(name) + "?", Nav: "account", Data: confirm{
 		Lines:  []string{"Its connection ends now, with what runs over it. To connect again, somebody has to sign in anew from that computer."},
 		Action: r.URL.Path, Yes: "End it", To: "/account", Word: "Keep it"}})
@@ -247,5 +256,9 @@ func (f *Face) endSignIn(w http.ResponseWriter, r *http.Request, u *store.User) 
 		return
 	}
 	f.log.Info("Sign-in ended by its person", "user", u.ID, "signIn", s.ID)
+	if s.Resource != "" {
+		f.done(w, r, "/keys", "The program is disconnected.")
+		return
+	}
 	f.done(w, r, "/account", "The sign-in has ended.")
 }

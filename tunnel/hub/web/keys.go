@@ -10,11 +10,13 @@ import (
 )
 
 type keysData struct {
-	Keys  []store.Key
-	Now   time.Time
-	Name  string     // as typed before
-	New   *store.Key // just made: its secret is shown this once
-	Lines []string   // to copy for the E2B SDK
+	Keys []store.Key
+	// Programs are those that signed in.
+	Programs []store.SignIn
+	Now      time.Time
+	Name     string     // as typed before
+	New      *store.Key // just made: its secret is shown this once
+	Lines    []string   // to copy for the E2B SDK
 }
 
 func (f *Face) showKeys(w http.ResponseWriter, r *http.Request, u *store.User) {
@@ -27,6 +29,12 @@ func (f *Face) listKeys(w http.ResponseWriter, r *http.Request, u *store.User, s
 		f.failed(w, r, err)
 		return
 	}
+	signIns, err := f.o.Store.SignIns(r.Context(), u.ID)
+	if err != nil {
+		f.failed(w, r, err)
+		return
+	}
+	d.Programs = slices.DeleteFunc(signIns, func(s store.SignIn) bool { return s.Resource == "" })
 	d.Now = f.o.Now()
 	f.show(w, r, status, "keys", view{Title: "Keys", Nav: "keys", Error: problem, Data: d})
 }

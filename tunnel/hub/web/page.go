@@ -30,6 +30,8 @@ type view struct {
 	Passkeys bool
 	// loopback: the page's form may lead to a program on this computer.
 	loopback bool
+	// leads is the one other origin that its form may lead to; "" for none.
+	leads string
 }
 
 // pages are the templates by name, and the files beside them.
@@ -129,7 +131,7 @@ func (f *Face) show(w http.ResponseWriter, r *http.Request, status int, name str
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", policy(true, v.loopback))
+	h.Set("Content-Security-Policy", policy(true, v.loopback, v.leads))
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes())
 }

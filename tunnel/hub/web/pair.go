@@ -59,7 +59,7 @@ func (f *Face) pending(w http.ResponseWriter, r *http.Request, id string) (oauth
 	if requestID(id) {
 		p, err = f.o.OAuth.Pending(r.Context(), id)
 	}
-	if err == nil && (p.Device && f.sessions.GetString(r.Context(), keyTyped) != p.ID || !p.Until.After(f.o.Now())) {
+	if err == nil && (p.Program || p.Device && f.sessions.GetString(r.Context(), keyTyped) != p.ID || !p.Until.After(f.o.Now())) {
 		err = store.ErrNotFound
 	}
 	if err == nil {

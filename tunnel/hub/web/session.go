@@ -291,6 +291,10 @@ func ownPage(next string) string {
 	switch u.Path {
 	case "/keys", "/account", "/people":
 		return u.Path
+	case "/connect":
+		if id := u.Query().Get("request"); requestID(id) {
+			return "/connect?request=" + url.QueryEscape(id)
+		}
 	case "/pair":
 		if id := u.Query().Get("request"); requestID(id) {
 			return "/pair?request=" + url.QueryEscape(id)

@@ -93,7 +93,7 @@ func siteOf(t *testing.T, dir string) *site {
 	_, s.port, _ = net.SplitHostPort(l.Addr().String())
 	s.url = "http://localhost:" + s.port
 	log := logTo(s)
-	if s.oauth, err = oauth.New(context.Background(), oauth.Options{Store: s.store, Issuer: s.url, Log: log, Now: s.now}); err != nil {
+	if s.oauth, err = oauth.New(context.Background(), oauth.Options{Store: s.store, Issuer: s.url, Resource: s.url + "/mcp", Log: log, Now: s.now}); err != nil {
 		t.Fatal(err)
 	}
 	s.web, err = web.New(web.Options{Store: s.store, OAuth: s.oauth, Hub: s, PublicURL: s.url, Name: "Ana’s hub", Log: log, Now: s.now})

@@ -182,6 +182,8 @@ func (f *Face) routes() http.Handler {
 	inner.HandleFunc("GET /pair", f.member(f.showPair))
 	inner.HandleFunc("POST /pair", f.member(f.typedCode))
 	inner.HandleFunc("POST /pair/answer", f.member(f.answer))
+	inner.HandleFunc("GET /connect", f.member(f.showProgram))
+	inner.HandleFunc("POST /connect/answer", f.member(f.answerProgram))
 	inner.HandleFunc("GET /keys", f.member(f.showKeys))
 	inner.HandleFunc("POST /keys", f.member(f.makeKey))
 	inner.HandleFunc("GET /keys/{id}/revoke", f.member(f.showRevokeKey))
@@ -220,7 +222,7 @@ func (f *Face) headers(next http.Handler) http.Handler {
 	only := f.onlyHTTPS()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy(false, false))
+		h.Set("Content-Security-Policy", policy(false, false, ""))
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		// Not no-referrer: browsers then send no Origin with a form either.
@@ -277,11 +279,14 @@ func whole(next http.Handler) http.Handler {
 
 // policy is a page's content policy. Browsers hold a form to form-action after
 // redirects too, so the page that approves has to name the loopback address
-// on which the program waits.
-func policy(scripts, loopback bool) string {
+// on which the program waits, or the origin that the answer leads to.
+func policy(scripts, loopback bool, leads string) string {
 	p := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 	if loopback {
 		p += " http://127.0.0.1:* http://localhost:*"
+	}
+	if leads != "" && !strings.Contains(leads, "[") {
+		p += " " + leads
 	}
 	if scripts {
 		p += "; script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'"

@@ -1,0 +1,108 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// signUp has a program sign itself up, and gives its id.
+func (s *site) signUp(name, redirect string) string {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{redirect}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := client.Post(s.url+"/oauth/register", "application/json", bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		ClientID string `json:"client_id"`
+	}
+	if data, _ := io.ReadAll(resp.Body); json.Unmarshal(data, &answer) != nil || resp.StatusCode != http.StatusCreated {
+		s.t.Fatalf("register: %d %s", resp.StatusCode, data)
+	}
+	return answer.ClientID
+}
+
+// programAsks is where an MCP client sends the browser.
+func (s *site) programAsks(id, redirect, scope string) string {
+	return s.url + "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {id}, "redirect_uri": {redirect}, "scope": {scope}, "state": {"its state"},
+		"resource": {s.url + "/mcp"}, "code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, "code_challenge_method": {"S256"}}.Encode()
+}
+
+// A person lets a program in on the page, finds it among the connected ones,
+// and shuts it out again.
+func TestConnectAProgram(t *testing.T) {
+	t.Parallel()
+	bothSizes(t, func(t *testing.T, z size) {
+		s, p := owned(t), newProgram(t)
+		id := s.signUp("Claude\u202e Code", p.redirect)
+		b := s.browser(z).logIn("Ana").open(s.programAsks(id, p.redirect, "machines:read machines:input")).
+			sees("Let this program use your computers?", "It calls itself", "“Claude", "Code”", "A program on this computer", "list, read and search files", "mouse and keyboard").
+			seesNot("Run commands", "\u202e").check("program")
+		b.click("No").sees("close this page")
+		if a := <-p.answers; a.Get("error") != "access_denied" || a.Get("state") != "its state" || a.Get("iss") != s.url {
+			t.Errorf("after No the program got %v", a)
+		}
+		b.open(s.programAsks(id, p.redirect, "")).sees("Run commands").seesNot("mouse").click("Yes, connect this program").sees("close this page")
+		code := (<-p.answers).Get("code")
+		resp, err := client.PostForm(s.url+"/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {code}, "redirect_uri": {p.redirect},
+			"code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}, "resource": {s.url + "/mcp"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var tokens struct {
+			Access string `json:"access_token"`
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&tokens); err != nil || tokens.Access == "" {
+			t.Fatalf("token: %d, %v", resp.StatusCode, err)
+		}
+		if a, err := s.oauth.Program(t.Context(), tokens.Access); err != nil || a.User == "" || strings.Join(a.Scopes, " ") != "machines:read machines:use" {
+			t.Errorf("the token stands for %+v, %v", a, err)
+		}
+		b.open("/account").seesNot("Code”")
+		b.open("/keys").sees("Programs that signed in", "calls itself “Claude").check("keys-programs")
+		b.click("Disconnect").sees("Disconnect “Claude", "shut out now").check("program-end").click("Disconnect").sees("The program is disconnected.").seesNot("Programs that signed in")
+		if a, err := s.oauth.Program(t.Context(), tokens.Access); err == nil {
+			t.Errorf("its token still stands for %+v", a)
+		}
+	})
+}
+
+// A program's request is answered on its own page alone, says where the answer
+// goes, and Enter alone says no more than the keyboard chose.
+func TestAProgramElsewhere(t *testing.T) {
+	t.Parallel()
+	s := owned(t)
+	id := s.signUp("Cloud agent", "https://agent.example/answer")
+	b := s.browser(desk).open(s.programAsks(id, "https://agent.example/answer", "")).sees("Log in")
+	b.fill("Name", "Ana").fill("Password", password).click("Log in").sees("agent.example", "started this just now, at agent.example")
+	to := b.url()
+	b.key(kb.Enter)
+	b.open(strings.Replace(to, "/connect?", "/pair?", 1)).sees("This request has ended")
+	b.open(to).sees("Cloud agent")
+	q := s.asks("http://127.0.0.1:9/callback", "m1", "Workshop PC", "4711")
+	b.open(q).sees("4711")
+	b.open(strings.Replace(b.url(), "/pair?", "/connect?", 1)).sees("This request has ended")
+	policy := func() string {
+		resp, err := client.Get(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.Header.Get("Content-Security-Policy")
+	}()
+	if strings.Contains(policy, "agent.example") {
+		t.Errorf("who is not logged in gets a page that leads there: %s", policy)
+	}
+}
