@@ -20,9 +20,15 @@ const bulkMax = 10 * time.Minute
 var errSpent = errors.New("the hub takes no bulk socket of this connection")
 
 // carry keeps a bulk socket beside the connection that the hub knows by that
-// id, until ctx ends.
+// id, from the first request on until ctx ends. A computer of which nothing is
+// asked costs neither end a second connection.
 func (s *socket) carry(ctx context.Context, id string) {
 	defer s.wg.Done()
+	select {
+	case <-s.asked:
+	case <-ctx.Done():
+		return
+	}
 	for again := (Backoff{Base: s.c.o.BackoffBase, Max: max(bulkMax, s.c.o.BackoffMax)}); ; {
 		began := time.Now()
 		err := s.carryOnce(ctx, &id)

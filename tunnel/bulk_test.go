@@ -82,6 +82,14 @@ func (l *farLane) accept() *conn {
 	return c
 }
 
+// asks has the machine do something, which is what a second socket comes for.
+func (c *conn) asks() {
+	c.t.Helper()
+	if id := c.send(wire.TypeFileDelete, "", &wire.FileDelete{SessionID: "s", Path: "p"}); c.read().ID != id {
+		c.t.Fatal("the machine does nothing")
+	}
+}
+
 func (l *farLane) dialled(id string) {
 	l.f.t.Helper()
 	select {
@@ -114,6 +122,13 @@ func TestBulkComesAgain(t *testing.T) {
 	l.set(503, "")
 	n := f.machine(t, echo)
 	c := l.accept()
+	c.works()
+	select {
+	case <-l.dials:
+		t.Error("it came before anything was asked")
+	case <-time.After(300 * time.Millisecond):
+	}
+	c.asks()
 	l.dialled("c1")
 	l.dialled("c1")
 	l.set(0, "c2")
@@ -140,6 +155,7 @@ func TestBulkComesAgain(t *testing.T) {
 	l.set(0, "c9")
 	c.ws.Close()
 	c = l.accept()
+	c.asks()
 	l.dialled("c1")
 	l.both(n)
 	c.works()
@@ -153,7 +169,7 @@ func TestBulkNotOffered(t *testing.T) {
 	n := f.machine(t, echo)
 	c := f.accept()
 	n.until(t, tunnel.Online)
-	c.works()
+	c.asks()
 	select {
 	case <-l.dials:
 		t.Error("it dialled a second socket")
@@ -213,6 +229,7 @@ func TestBulkExchange(t *testing.T) {
 	})
 	c := l.accept()
 	n.until(t, tunnel.Online)
+	c.asks()
 	l.both(n)
 	over := func(id string, all ...wire.Message) *bulk.Out {
 		t.Helper()

@@ -22,7 +22,8 @@ type socket struct {
 	conn  *websocket.Conn
 	began time.Time
 	bulk  *bulk.Hall
-	lane  string // the id that the hub takes a bulk socket with; "" where it takes none
+	lane  string        // the id that the hub takes a bulk socket with; "" where it takes none
+	asked chan struct{} // has one in it after the first request
 	wg    sync.WaitGroup
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
@@ -43,7 +44,7 @@ type request struct {
 const writeTimeout = 10 * time.Second
 
 func newSocket(c *Client, conn *websocket.Conn, token string) *socket {
-	return &socket{c: c, conn: conn, began: time.Now(), bulk: bulk.NewHall(), open: map[string]*request{}, bearer: token}
+	return &socket{c: c, conn: conn, began: time.Now(), bulk: bulk.NewHall(), asked: make(chan struct{}, 1), open: map[string]*request{}, bearer: token}
 }
 
 func (s *socket) token() string {
@@ -246,6 +247,10 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 		s.active++
 	}
 	s.mu.Unlock()
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
 
 	s.wg.Add(1)
 	go func() {

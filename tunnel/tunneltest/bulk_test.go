@@ -163,9 +163,12 @@ func upload(ctx context.Context, p *tunneltest.Pair, path string, size int64, ea
 
 func nothing(int) {}
 
-// joined waits for the bulk socket.
+// joined waits for the bulk socket, which comes when something is asked.
 func joined(t testing.TB, p *tunneltest.Pair) {
 	t.Helper()
+	if _, err := p.Hub.Call(t.Context(), owners(p), wire.TypeFileStat, &wire.FileStat{SessionID: "s", Path: "p"}); err != nil {
+		t.Fatal(err)
+	}
 	for deadline := time.Now().Add(30 * time.Second); !p.Client.BulkJoined(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the bulk socket was not joined")

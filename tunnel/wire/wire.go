@@ -40,7 +40,8 @@ const Subprotocol = "localpc.v1"
 
 // Path is where a hub accepts machines; BulkPath where it accepts the second
 // socket of one, with the same bearer token and the header BulkHeader, whose
-// value is the connection_id of HELLO_ACK. Each such id is good once.
+// value is the connection_id of HELLO_ACK. Each such id is good once; the answer
+// names the next in the same header, for when the socket is lost.
 const (
 	Path       = "/ws/local-executor"
 	BulkPath   = Path + "/bulk"
