@@ -46,7 +46,7 @@ func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.
 	if only(r.Effects, consent.EffectOwn) {
 		return consent.Verdict{Outcome: consent.Allowed, By: "session", Reason: "concerns only what this session started", Choice: consent.Choice{Scope: consent.Once}}
 	}
-	if r.Capability == consent.CapabilitySession && only(r.Effects, consent.EffectRead) {
+	if r.Capability == consent.CapabilitySession && r.Action == "metrics" && r.Risk <= consent.RiskLow && only(r.Effects, consent.EffectRead) {
 		return consent.Verdict{Outcome: consent.Allowed, By: "mode", Reason: "tells only how busy this computer is", Choice: consent.Choice{Scope: consent.Once}}
 	}
 	if r.Capability == consent.CapabilitySession {

@@ -389,3 +389,37 @@ func TestRuleWords(t *testing.T) {
 		}
 	}
 }
+
+// How busy the computer is is told without a question in every mode, and is no
+// answer to a session card.
+func TestTheLoadIsToldQuietly(t *testing.T) {
+	for _, p := range []policy.Policy{{}, {Preset: policy.PresetContained, Folder: "/project"}} {
+		for _, m := range []consent.Mode{consent.ModeLook, consent.ModeWork, consent.ModeAsk} {
+			r := request(m, consent.CapabilitySession, "metrics", of(consent.EffectRead))
+			r.Risk = consent.RiskLow
+			v := p.Decide(r, nil, time.Now())
+			if v.Outcome != consent.Allowed || v.Choice.Scope != consent.Once || v.Choice.Folder != "" || v.By != "mode" {
+				t.Errorf("%q: %+v", m, v)
+			}
+		}
+	}
+	if v := (policy.Policy{}).Decide(request("", consent.CapabilitySession, "open", nil), nil, time.Now()); v.Outcome == consent.Allowed {
+		t.Errorf("a session was opened: %+v", v)
+	}
+}
+
+// A file may name searches and watches, and they read.
+func TestAFileNamesSearchesAndWatches(t *testing.T) {
+	f, err := policy.ParseFile([]byte("folder = \"/project\"\n[[allow]]\ncapability = \"files\"\naction = \"search\"\neffects = [\"read\"]\n[[deny]]\ncapability = \"files\"\naction = \"watch\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for action, want := range map[string]consent.Outcome{"search": consent.Allowed, "watch": consent.Denied} {
+		if v := (policy.Policy{File: f}).Decide(request(consent.ModeAsk, "files", action, of(consent.EffectRead)), nil, time.Now()); v.Outcome != want {
+			t.Errorf("%s: %+v", action, v)
+		}
+		if words := policy.RuleWords(consent.Rule{Capability: "files", Action: action, Exact: "src", Folder: "/project"}, consent.Choice{}); strings.Contains(words, "files:") {
+			t.Errorf("%s has no words: %q", action, words)
+		}
+	}
+}
