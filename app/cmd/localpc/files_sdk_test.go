@@ -32,7 +32,7 @@ func TestSDKFilesAndControl(t *testing.T) {
 			Gone, GoneRead, DirRead string
 			Outside, Root           string
 			Parts                   []string
-			Up                      []any
+			Up, Bomb                []any
 			Large, Watched, Entries bool
 			Events                  []string
 			Polled                  bool
@@ -66,6 +66,7 @@ func TestSDKFilesAndControl(t *testing.T) {
 			`416 bytes */10 {"code":416,"message":"The file is shorter than that."}` + "\n", "200 null "}), got.Parts)
 		is("uploaded", len(got.Up) == 2 && got.Up[0] == 200.0 && got.Up[1] == "by form", got.Up)
 		is("a large file", got.Large)
+		is("a packed one", len(got.Bomb) == 3 && got.Bomb[0] == true && got.Bomb[1] == 200.0 && got.Bomb[2] == float64(64<<20), got.Bomb)
 		is("watched", got.Watched && got.Entries && got.Polled, got.Events, got.Polled)
 		is("numbers", slices.Equal(got.Info, []bool{true, true}) && got.Metrics, got.Info, got.Metrics)
 		is("paused", len(got.Paused) == 4 && got.Paused[0] == true && got.Paused[1] == false && got.Paused[2] == "paused" && got.Paused[3] == false, got.Paused)

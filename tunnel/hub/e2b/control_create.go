@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"localpc/tunnel/hub/store"
@@ -94,6 +95,11 @@ func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
 	if life == 0 {
 		life = defaultTTL
 	}
+	wish := strings.Join([]string{key.ID, req.Metadata["machine"], req.Metadata["folder"], req.Metadata["title"]}, "\x00")
+	if err := f.declined.lately(wish); err != nil {
+		httpError(w, err)
+		return
+	}
 	agent := req.Metadata["agent"]
 	if agent == "" {
 		agent = strings.ToValidUTF8(r.UserAgent(), "")
@@ -105,6 +111,7 @@ func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
 	}, store.Sandbox{User: key.User, Machine: req.Metadata["machine"], Principal: key.ID, Template: req.TemplateID, Metadata: req.Metadata,
 		EndPauses: req.AutoPause, AutoResume: req.AutoResume.Enabled})
 	if err != nil {
+		f.declined.note(wish, err)
 		httpError(w, err)
 		return
 	}
@@ -118,4 +125,47 @@ func (f *Face) create(w http.ResponseWriter, r *http.Request, key store.Key) {
 	}
 	f.endMoved()
 	writeJSON(w, http.StatusCreated, f.sandboxJSON(b))
+}
+
+// quietFor is how long a person who has declined is left alone: programs try
+// again by themselves, a second or two later.
+const quietFor = 5 * time.Second
+
+// denials are the last answers to who asked for a session and was declined.
+type denials struct {
+	mu  sync.Mutex
+	all map[string]denial // by who asked for what; guarded by mu
+}
+
+type denial struct {
+	err  error
+	when time.Time
+}
+
+// lately is the answer to the same wish of a moment ago, nil if there is none.
+func (d *denials) lately(wish string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if one, ok := d.all[wish]; ok && time.Since(one.when) < quietFor {
+		return one.err
+	}
+	return nil
+}
+
+// note keeps err if it says that the person declined.
+func (d *denials) note(wish string, err error) {
+	if wire.CodeOf(err) != wire.CodeDenied {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil {
+		d.all = map[string]denial{}
+	}
+	for w, one := range d.all {
+		if time.Since(one.when) >= quietFor {
+			delete(d.all, w)
+		}
+	}
+	d.all[wish] = denial{err, time.Now()}
 }

@@ -64,6 +64,7 @@ type Face struct {
 	ends     chan struct{} // wakes pauseAtEnd
 	callers  callers       // with signatures
 	watchers watchers
+	declined denials
 
 	mu    sync.Mutex
 	procs map[string]map[*proc]struct{} // by sandbox; guarded by mu

@@ -237,3 +237,40 @@ func TestTemplates(t *testing.T) {
 		}
 	}
 }
+
+// Who declines is not asked again by a program that tries again by itself, as
+// AutoGPT does twice; a moment later, and for another folder, they are.
+func TestDeclinedOnce(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 10)
+	s := newSDK(t, func(_ context.Context, m wire.Message) error {
+		if m.Type != wire.TypeSessionOpen {
+			return nil
+		}
+		asked <- struct{}{}
+		return wire.Errorf(wire.CodeDenied, "The person at this computer declined.")
+	})
+	create := func(body string) {
+		t.Helper()
+		if r := control(t, s, "POST", "/v2/sandboxes", body); r.status != 403 || !strings.Contains(r.body, `"code":403,"message":"The person at this computer declined."`) {
+			t.Errorf("create: %d %s", r.status, r.body)
+		}
+	}
+	first := time.Now()
+	create("{}")
+	create("{}")
+	if n := len(asked); n != 1 && time.Since(first) < 5*time.Second {
+		t.Errorf("the person was asked %d times", n)
+	}
+	n := len(asked)
+	create(`{"metadata":{"folder":"~/Photos"}}`)
+	if len(asked) != n+1 {
+		t.Error("the person was not asked for another folder")
+	}
+	n++
+	time.Sleep(time.Until(first.Add(6 * time.Second)))
+	create("{}")
+	if len(asked) != n+1 {
+		t.Error("the person was not asked again later")
+	}
+}

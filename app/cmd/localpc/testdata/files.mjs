@@ -4,6 +4,7 @@
 // JSON object on standard output.
 import { createRequire } from 'node:module'
 import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { Readable } from 'node:stream'
 
 const { Sandbox } = createRequire(process.argv[2] + '/package.json')(process.argv[3])
@@ -83,6 +84,12 @@ const back = createHash('sha256')
 for await (const chunk of await f.read('large', { format: 'stream' })) back.update(chunk)
 out.large = back.digest('hex') == sum.digest('hex')
 await f.remove('large')
+
+// A small one that is packed into much less than it is.
+const headers = { 'E2b-Sandbox-Id': s.sandboxId, 'X-Access-Token': s.envdAccessToken, 'Content-Type': 'application/octet-stream', 'Content-Encoding': 'gzip' }
+const bomb = gzipSync(Buffer.alloc(64 << 20))
+out.bomb = [bomb.length < 1 << 20, (await fetch(`${process.env.E2B_SANDBOX_URL}/files?path=bomb`, { method: 'POST', headers, body: bomb })).status, (await f.getInfo('bomb')).size]
+await f.remove('bomb')
 
 // What others do in a directory is told of, below it too.
 await f.write('watched/sub/old.txt', '1')
