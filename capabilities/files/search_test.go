@@ -147,11 +147,15 @@ func TestSearchInLargeFiles(t *testing.T) {
 	body := strings.Repeat(line, 3*pieceSize/len(line))
 	r.put("large", body+"needle here\n"+body)
 	r.put("long", strings.Repeat("é", pieceSize/2-1)+"needle"+strings.Repeat("é", pieceSize))
+	r.put("twice", strings.Repeat("é", pieceSize/2-500)+"needle"+strings.Repeat("é", pieceSize)) // is in two pieces
 	for _, p := range []wire.FileSearch{{Text: "needle"}, {Text: "NEEDLE", IgnoreCase: true}, {Text: "n[e]+dle", Regexp: true}} {
 		found, err := r.search(p)
 		must(t, err)
-		if len(found.Hits) != 2 || found.Hits[0].Text != "needle here" || found.Hits[0].Line != 3*pieceSize/len(line)+1 {
+		if len(found.Hits) != 3 || found.Hits[0].Text != "needle here" || found.Hits[0].Line != 3*pieceSize/len(line)+1 {
 			t.Fatalf("%+v: %d hits, %+v", p, len(found.Hits), found.Hits)
+		}
+		if h := found.Hits[2]; h.Line != 1 || h.Path != "twice" {
+			t.Errorf("%+v: %+v", p, h)
 		}
 		if h := found.Hits[1]; h.Line != 1 || !strings.Contains(h.Text, "éneedleé") || strings.Contains(h.Text, "\ufffd") || len(h.Text) > maxExcerpt {
 			t.Errorf("%+v: %d bytes of %q", p, len(h.Text), h.Text)
