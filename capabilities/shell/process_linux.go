@@ -111,6 +111,9 @@ func (e *ends) close() {
 	}
 }
 
+// waiting is how much a socket surely takes that nobody reads yet.
+const waiting = 16 << 10
+
 // startProcess returns when the command has been started, or could not be:
 // then the error is for the client.
 func startProcess(ctx context.Context, session string, l launch) (_ *process, err error) {
@@ -126,26 +129,35 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	}()
 	p := &process{session: session, full: l.full, box: l.box, tree: tree{control: e.control, proxied: l.spec.Proxy}, outputs: e.outputs, stdin: e.stdin,
 		name: string(l.spec.Argv[0]), terminal: l.spec.Terminal != nil, exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
-	if l.box != nil {
+	spec, err := json.Marshal(l.spec)
+	if err != nil {
+		return nil, err
+	}
+	// Whoever gets the other end reads this at once; when it has gone instead,
+	// writing fails and watch knows.
+	tell := func() {
+		_ = e.control.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		_, _ = e.control.Write(spec)
+		_ = e.control.SetWriteDeadline(time.Time{})
+	}
+	early := len(spec) <= waiting
+	switch {
+	case l.box == nil:
+		err, early = p.exec(l, e), false
+	case early:
+		tell()
+		fallthrough
+	default:
 		err = p.giveTo(l.box, e)
-	} else {
-		err = p.exec(l, e)
 	}
 	e.handedOver()
 	if err != nil {
 		return nil, err
 	}
-	control := e.control
 	started := make(chan spawn.Event, 1)
 	go p.watch(started)
-	// What is started reads this at once; when it has gone instead, writing
-	// fails and watch knows.
-	spec, err := json.Marshal(l.spec)
-	if err == nil {
-		_ = control.SetWriteDeadline(time.Now().Add(10 * time.Second))
-		if _, werr := control.Write(spec); werr == nil {
-			_ = control.SetWriteDeadline(time.Time{})
-		}
+	if !early {
+		tell()
 	}
 	var first spawn.Event
 	select {

@@ -3,11 +3,11 @@ package spawn
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
 	"path"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +27,9 @@ const Cover = "/.proc"
 // user namespace only; commands have none, and can neither see nor signal it.
 type keeper struct {
 	covered []mount // what the /proc of each command has covered
+
+	mu    sync.Mutex
+	spare *place // guarded by mu; nil: none, or it is being made
 }
 
 // keep takes what commands need, four descriptors each (control, standard
@@ -54,25 +57,47 @@ func keep(covered []string) int {
 	if _, err := os.Lstat(Cover); err == nil {
 		k.covered = append(k.covered, newMount("tmpfs", Cover, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC))
 	}
-	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*4))
+	go k.refill()
+	// All waiting is the poller's: a thread that waits by itself costs a switch to
+	// another one each time.
+	if err := unix.SetNonblock(fdControl, true); err != nil {
+		return 1
+	}
+	control := os.NewFile(fdControl, "control")
+	from, err := control.SyscallConn()
+	if err != nil {
+		return 1
+	}
 	for {
-		n, oobn, _, _, err := unix.Recvmsg(fdControl, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
+		fds, err := receive(from)
+		if err != nil || len(fds) == 0 {
 			return 0 // the kernel ends the rest
 		}
-		messages, err := unix.ParseSocketControlMessage(oob[:oobn])
-		if err != nil || len(messages) != 1 {
-			return 1
-		}
-		fds, err := unix.ParseUnixRights(&messages[0])
-		if err != nil || len(fds) != 4 {
+		if len(fds) != 4 {
 			return 1
 		}
 		go k.run(fds[0], [3]int{fds[3], fds[1], fds[2]})
 	}
+}
+
+// receive waits for descriptors; none means that no more come.
+func receive(from syscall.RawConn) (fds []int, err error) {
+	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*4))
+	n, oobn := 0, 0
+	perr := from.Read(func(fd uintptr) bool {
+		for err = unix.EINTR; err == unix.EINTR; {
+			n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		}
+		return err != unix.EAGAIN
+	})
+	if perr != nil || err != nil || n == 0 {
+		return nil, errors.Join(perr, err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(messages) != 1 {
+		return nil, err
+	}
+	return unix.ParseUnixRights(&messages[0])
 }
 
 // run starts one command, and stays with it until nothing of it is left.
@@ -101,17 +126,20 @@ func (k *keeper) run(control int, stdio [3]int) {
 		w.tell(*failed(FailedExec, err))
 		return
 	}
+	_ = unix.SetNonblock(pipe[0], true)
 	events := os.NewFile(uintptr(pipe[0]), "events")
 	defer events.Close()
 	n := &nest{program: cstring(program), argv: cstrings(texts(s.Argv)), env: cstrings(texts(s.Env)), dir: cstring(string(s.Dir)),
 		mounts: k.covered, stdio: stdio, control: control, events: pipe[1]}
-	handed, what, err := n.startApart(s.Proxy)
+	at := k.place()
+	what, err := at.start(n, s.Proxy)
 	unix.Close(pipe[1])
 	closeStdio()
 	if err != nil {
 		w.tell(*failed(what, err))
 		return
 	}
+	defer at.close()
 	defer func() {
 		var ws syscall.WaitStatus
 		for {
@@ -127,15 +155,17 @@ func (k *keeper) run(control int, stdio [3]int) {
 		if what == "" {
 			what = FailedExec
 		}
-		for _, fd := range handed {
-			unix.Close(fd)
-		}
 		w.tell(*failed(what, syscall.Errno(first[2])))
 		_ = syscall.Kill(w.nested, syscall.SIGKILL)
 		return
 	}
-	w.tell(Event{Kind: Started, PID: w.nested}, handed...)
+	if s.Proxy {
+		w.tell(Event{Kind: Started, PID: w.nested}, at.handOver())
+	} else {
+		w.tell(Event{Kind: Started, PID: w.nested})
+	}
 	w.limitTo(s)
+	go k.refill()
 	go w.obey(in)
 	for told := false; ; {
 		r, err := readRecord(events)
@@ -153,34 +183,6 @@ func (k *keeper) run(control int, stdio [3]int) {
 			w.tell(Event{Kind: Children, Running: w.left()})
 		}
 	}
-}
-
-// startApart forks on a thread of its own, which has a network of its own then,
-// with nothing in it but itself. handed are descriptors for localpc.
-func (n *nest) startApart(proxy bool) (handed []int, what string, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with this
-		what = FailedProxy
-		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return
-		}
-		if err = loopback(); err != nil {
-			return
-		}
-		if proxy {
-			var fd int
-			if fd, err = listen(); err != nil {
-				return
-			}
-			handed = append(handed, fd)
-		}
-		what = FailedExec
-		n.pid, err = n.start()
-	}()
-	<-done
-	return handed, what, err
 }
 
 // loopback switches the loopback of a new network on.

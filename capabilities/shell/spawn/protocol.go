@@ -3,12 +3,14 @@
 // lives below a localpc-spawn, and ends with it: in a container it is process
 // 1, so the kernel ends the rest; with full access it is a subreaper that
 // walks its descendants, with a second one (the guard) above it in case it is
-// killed itself.
+// killed itself. A container that is entered once for many commands has a keeper
+// as process 1, which starts each below a process 1 of the command's own.
 //
 // Descriptors at its start: 3 is the control socket, 4 and 5 are the command's
 // standard output and error, 6 is its standard input. The control socket
 // carries JSON values: one Spec and then Orders towards localpc-spawn, Events
-// back. Its end of file ends everything.
+// back. Its end of file ends everything. A keeper has 3 only, on which all four
+// come for each command.
 package spawn
 
 // The roles, given as the first argument.
