@@ -37,27 +37,32 @@ type mirror struct {
 	folder string
 	id     capabilities.FileID
 
-	mu      sync.Mutex
-	name    string // of the directory of copies; "" before there is one
-	hold    *dir
-	files   map[string]*entry // by name in the folder; guarded by mu
-	next    int
-	copied  int64     // bytes that were not shared
-	tried   bool      // it is known whether contents are
-	shared  bool      // shared
-	began   time.Time // the last look that held everything
-	lean    bool      // leftOut is left out
-	but     map[string]bool
-	failed  time.Time // when it could not be held
-	used    time.Time
-	looked  time.Time        // when it was last found to fit
-	windows map[*window]bool // commands under way
+	mu    sync.Mutex
+	name  string // of the directory of copies; "" before there is one
+	hold  *dir
+	files map[string]*entry // by name in the folder; guarded by mu
+	next  int
+	pack  *os.File // nil before there is one
+	buf   []byte
+	// packEnd is how large the pack is, packLive how much of it is in use.
+	packEnd, packLive int64
+	copied            int64     // bytes that were not shared
+	tried             bool      // it is known whether contents are
+	shared            bool      // shared
+	began             time.Time // the last look that held everything
+	lean              bool      // leftOut is left out
+	but               map[string]bool
+	failed            time.Time // when it could not be held
+	used              time.Time
+	looked            time.Time        // when it was last found to fit
+	windows           map[*window]bool // commands under way
 }
 
 // entry is one name of the folder.
 type entry struct {
 	node
 	copy string // in the directory of copies; "" while there is none
+	at   int64  // where it begins in the pack
 }
 
 // errTooMuch: the folder has more than can be held.
@@ -111,12 +116,20 @@ func (m *mirror) drop() {
 	m.reset()
 }
 
+// reset forgets all. Commands under way can't be compared with anything then.
 func (m *mirror) reset() {
+	for w := range m.windows {
+		w.void = true
+	}
+	if m.pack != nil {
+		m.pack.Close()
+	}
 	if m.hold != nil {
 		m.hold.close()
 		_ = removeTree(m.k.dir, m.name) // else the next start does
 	}
 	m.hold, m.name, m.copied, m.files = nil, "", 0, map[string]*entry{}
+	m.pack, m.buf, m.packEnd, m.packLive = nil, nil, 0, 0
 }
 
 // seen is one look at a folder.
@@ -217,23 +230,27 @@ func (k *Kept) WouldSnapshot(ctx context.Context, s *capabilities.Session) (ok b
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var found *seen
-	for _, m.lean = range []bool{false, true} {
-		found, err = m.look(ctx, folder, m.lean)
+	lean := m.lean
+	for {
+		found, err = m.look(ctx, folder, lean)
 		if err == nil && found.bytes > mirrorBytes && !m.shares(ctx, folder, found) {
 			err = errTooMuch
 		}
-		if !errors.Is(err, errTooMuch) {
+		if lean || !errors.Is(err, errTooMuch) {
 			break
 		}
+		lean = true
 	}
 	if err != nil {
 		if errors.Is(err, errTooMuch) {
 			m.failed = now
 		}
-		m.lean = false
 		return false, ""
 	}
 	m.looked, m.but = now, found.but
+	if lean && !m.lean {
+		m.leaner()
+	}
 	return true, m.butWords()
 }
 
@@ -283,13 +300,7 @@ func (m *mirror) butWords() string {
 func (m *mirror) update(ctx context.Context, folder *dir, copies bool) (old map[string]*entry, err error) {
 	found, err := m.look(ctx, folder, m.lean)
 	if errors.Is(err, errTooMuch) && !m.lean {
-		m.lean = true
-		for rel := range m.files {
-			if m.within(rel) {
-				m.release(m.files[rel])
-				delete(m.files, rel)
-			}
-		}
+		m.leaner()
 		found, err = m.look(ctx, folder, true)
 	}
 	if err != nil {
@@ -300,7 +311,7 @@ func (m *mirror) update(ctx context.Context, folder *dir, copies bool) (old map[
 	var todo []string
 	for rel, now := range found.files {
 		if was := old[rel]; was != nil && was.same(now.node) {
-			now.copy = was.copy
+			now.copy, now.at = was.copy, was.at
 		}
 		if now.copy == "" && (now.kind == kindFile || now.kind == kindLink) {
 			todo = append(todo, rel)
@@ -311,6 +322,17 @@ func (m *mirror) update(ctx context.Context, folder *dir, copies bool) (old map[
 		return old, nil
 	}
 	return old, m.copyAll(ctx, folder, todo)
+}
+
+// leaner leaves out what programs make again, from now on.
+func (m *mirror) leaner() {
+	m.lean = true
+	for rel := range m.files {
+		if m.within(rel) {
+			m.release(m.files[rel])
+			delete(m.files, rel)
+		}
+	}
 }
 
 // within tells whether a name is below a folder that is left out.
@@ -374,31 +396,38 @@ func (m *mirror) copyAll(ctx context.Context, folder *dir, todo []string) error 
 }
 
 func (m *mirror) copyOne(ctx context.Context, at *dir, rel string, e *entry) error {
-	m.next++
-	name := itoa(m.next)
-	c := newCopier()
-	c.whole = m.tried && !m.shared
+	name, c, err := packed, newCopier(), error(nil)
 	defer c.close()
-	err := c.one(ctx, at, base(rel), m.hold, name)
+	small := false
+	if e.kind == kindFile && e.size <= packMost {
+		small, err = m.packOne(at, e, base(rel))
+	}
+	if err == nil && !small {
+		m.next++
+		name, c.whole = itoa(m.next), m.tried && !m.shared
+		err = c.one(ctx, at, base(rel), m.hold, name)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // gone meanwhile
 	case errors.Is(err, fs.ErrPermission):
 		return nil // it can't be held, and is not
 	case err != nil:
-		_ = removeTree(m.hold, name)
+		if name != packed {
+			_ = removeTree(m.hold, name)
+		}
 		return err
 	}
-	if e.size > 0 {
+	if !small && e.kind == kindFile && e.size > 0 {
 		m.tried, m.shared = true, c.shared
-	}
-	if !c.shared {
-		m.copied += e.size
+		if !c.shared {
+			m.copied += e.size
+		}
 	}
 	now, err := at.lstat(base(rel))
 	if err != nil || !now.same(e.node) {
 		// It is being written at this moment: what was read may be of two minds.
-		m.release(&entry{node: e.node, copy: name})
+		m.release(&entry{node: e.node, copy: name, at: e.at})
 		return nil
 	}
 	e.copy = name
@@ -410,14 +439,20 @@ func (m *mirror) release(e *entry) {
 	if e == nil || e.copy == "" || m.hold == nil {
 		return
 	}
-	_ = removeTree(m.hold, e.copy) // else it goes with the rest
+	if e.copy != packed {
+		_ = removeTree(m.hold, e.copy) // else it goes with the rest
+	}
 	m.spend(e)
 }
 
+// spend counts a copy out.
 func (m *mirror) spend(e *entry) {
-	if !m.shared {
-		m.copied = max(0, m.copied-e.size)
+	if e.copy == packed {
+		m.packLive -= e.size
+	} else if m.shared || e.kind != kindFile {
+		return
 	}
+	m.copied = max(0, m.copied-e.size)
 }
 
 // touched looks again at one name, and below it, after a request of ours.

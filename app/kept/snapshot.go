@@ -35,6 +35,7 @@ type window struct {
 	// for nothing. Guarded by the mirror's mu, as shared is.
 	before map[string]*entry
 	shared bool // others of ours worked in the folder, too
+	void   bool // what was there before is not known any more
 }
 
 // Snapshot holds the folder as it is: what has changed since the last command
@@ -63,6 +64,9 @@ func (k *Kept) Snapshot(ctx context.Context, s *capabilities.Session, request st
 
 // sync brings the mirror up to date before a command.
 func (m *mirror) sync(ctx context.Context, now time.Time) error {
+	if m.wasteful() {
+		m.reset()
+	}
 	began := m.k.o.Now()
 	folder, err := m.open()
 	if err != nil {
@@ -134,6 +138,9 @@ func (w *window) End(ctx context.Context) []string {
 	defer m.mu.Unlock()
 	delete(m.windows, w)
 	m.used = m.k.o.Now()
+	if w.void {
+		return []string{"what it changed can't be undone: the folder became too large to be held"}
+	}
 	folder, err := m.open()
 	if err != nil {
 		return nil
@@ -353,7 +360,13 @@ func (d *diff) take(rel string, was *entry, to *dir, name string) error {
 	if m.hold == nil {
 		return errNothing
 	}
-	if err := renameNew(m.hold, was.copy, to, name); err != nil {
+	err := error(nil)
+	if was.copy == packed {
+		err = m.unpack(was, to, name)
+	} else {
+		err = renameNew(m.hold, was.copy, to, name)
+	}
+	if err != nil {
 		return err
 	}
 	m.spend(was)
@@ -452,12 +465,12 @@ func (d *diff) sameContents(rel string, was *entry) bool {
 	if d.w.m.hold == nil {
 		return false
 	}
-	b, err := d.w.m.hold.open(was.copy, os.O_RDONLY, 0)
+	b, had, done, err := d.w.m.old(was)
 	if err != nil {
 		return false
 	}
-	defer b.Close()
-	if !maps.Equal(plain(attributes(a)), plain(attributes(b))) {
+	defer done()
+	if !maps.Equal(plain(attributesOf(a)), plain(had)) {
 		return false
 	}
 	x, y := make([]byte, 64<<10), make([]byte, 64<<10)

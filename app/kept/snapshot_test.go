@@ -292,3 +292,37 @@ func BenchmarkSnapshot(b *testing.B) {
 	run("one changed", func(*testing.B) { r.command("echo x >>src/m1/f41.go") })
 	run("sh alone", func(*testing.B) { r.sh("true") })
 }
+
+// A folder that becomes too large while a command runs does not make everything
+// in it the command's work.
+func TestGrowsTooLarge(t *testing.T) {
+	r := newRig(t)
+	if r.shares() {
+		t.Log("the disk shares contents: nothing is too large")
+		return
+	}
+	r.put("a", "a")
+	r.put("node_modules/x", "x")
+	first := consent.NewID()
+	snap := r.hold(first)
+	f, err := os.Create(r.at("film"))
+	must(t, err)
+	must(t, f.Truncate(300<<20))
+	must(t, f.Close())
+	if _, err := r.k.Snapshot(t.Context(), r.s, consent.NewID()); err == nil {
+		t.Error("too much was held")
+	}
+	if notes := snap.End(t.Context()); len(notes) != 1 || !strings.Contains(notes[0], "can't be undone") {
+		t.Errorf("it said %q", notes)
+	}
+	if can, _ := r.k.State(first); can {
+		t.Error("it can be undone")
+	}
+	must(t, os.Remove(r.at("film")))
+	r.now.Store(int64(time.Hour))
+	second, _ := r.command("echo b >>a")
+	r.undo("u", second)
+	if r.text("a") != "a" || r.text("node_modules/x") != "x" {
+		t.Errorf("a is %q, node_modules/x %q", r.text("a"), r.text("node_modules/x"))
+	}
+}

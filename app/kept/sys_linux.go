@@ -346,9 +346,37 @@ func copyByHand(ctx context.Context, in, out int) error {
 	}
 }
 
-// attributes are the extended attributes of a file that is open as f, access
+// readSmall reads a file that fits into buf; plain is false for one that has
+// attributes.
+func readSmall(d *dir, name string, buf []byte) (n int, plain bool, err error) {
+	fd, err := openRaw(d, name, unix.O_RDONLY, 0)
+	if err != nil {
+		return 0, false, err
+	}
+	defer unix.Close(fd)
+	if size, err := unix.Flistxattr(fd, nil); err == nil && size > 0 {
+		return 0, false, nil
+	}
+	for n < len(buf) {
+		var m int
+		err := retry(func() (err error) {
+			m, err = unix.Read(fd, buf[n:])
+			return err
+		})
+		if err != nil {
+			return 0, false, &os.PathError{Op: "read", Path: name, Err: err}
+		}
+		if m == 0 {
+			return n, true, nil
+		}
+		n += m
+	}
+	return n, false, nil // larger meanwhile
+}
+
+// attributesOf are the extended attributes of a file that is open as f, access
 // lists among them.
-func attributes(f *os.File) map[string]string { return attributesAt(procPath(f)) }
+func attributesOf(f *os.File) map[string]string { return attributesAt(procPath(f)) }
 
 func attributesAt(path string) map[string]string {
 	size, err := unix.Listxattr(path, nil)

@@ -29,7 +29,8 @@ func crossDevice(error) bool                                                   {
 func procPath(*os.File) string                                                 { return "" }
 func clone(_, _ *os.File) bool                                                 { return false }
 func (c *copier) file(context.Context, *dir, string, *dir, string, node) error { return errSystem }
-func attributes(*os.File) map[string]string                                    { return nil }
+func readSmall(*dir, string, []byte) (int, bool, error)                        { return 0, false, errSystem }
+func attributesOf(*os.File) map[string]string                                  { return nil }
 func copyAttributes(_, _ *os.File)                                             {}
 func (d *dir) close()                                                          {}
 func (d *dir) down(string) (*dir, error)                                       { return nil, errSystem }
