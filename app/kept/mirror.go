@@ -70,12 +70,15 @@ var errTooMuch = errors.New("the folder is too large to be held")
 
 func (k *Kept) mirrorOf(s *capabilities.Session) *mirror {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	m := k.mirrors[s.Folder]
-	if m == nil || !m.id.Same(s.FolderID) {
+	if old := m; m == nil || !m.id.Same(s.FolderID) {
+		if old != nil {
+			defer old.drop() // once mu is free
+		}
 		m = &mirror{k: k, folder: s.Folder, id: s.FolderID, files: map[string]*entry{}, but: map[string]bool{}, windows: map[*window]bool{}}
 		k.mirrors[s.Folder] = m
 	}
+	k.mu.Unlock()
 	return m
 }
 
@@ -130,6 +133,7 @@ func (m *mirror) reset() {
 	}
 	m.hold, m.name, m.copied, m.files = nil, "", 0, map[string]*entry{}
 	m.pack, m.buf, m.packEnd, m.packLive = nil, nil, 0, 0
+	m.began = time.Time{}
 }
 
 // seen is one look at a folder.
