@@ -1,0 +1,96 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	mcpsdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"localpc/app/apptest"
+)
+
+// Without a display: a person connects Claude Code with one command, what its
+// settings say then works, and with another command it is all as before.
+func TestConnectAProgramFromATerminal(t *testing.T) {
+	t.Parallel()
+	d := apptest.New(t, apptest.Options{NoTray: true, NoNotifications: true})
+	bin := d.Install("localpc/app/cmd/localpc", "localpc/app/cmd/localpc-spawn", "localpc/app/cmd/localpc-hub")
+	p := &program{t: t, d: d, bin: bin, data: filepath.Join(d.Home, "data"), addr: freeAddress(t)}
+	folder := filepath.Join(d.Home, "work")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.Give(folder)
+	settings := filepath.Join(d.Home, ".claude.json")
+	const before = "{\n  \"numStartups\": 7,\n  \"mcpServers\": {\n    \"docs\": {\"command\": \"docs\"}\n  }\n}\n"
+	if err := os.WriteFile(settings, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.Give(settings)
+	run := d.Command(filepath.Join(bin, "localpc"), "run", "--data", p.data, "--embedded-hub", p.addr, "--policy", "contained", "--folder", folder)
+	run.Env = slices.DeleteFunc(run.Env, func(e string) bool { return strings.HasPrefix(e, "DISPLAY=") || strings.HasPrefix(e, "CLAUDE_CONFIG_DIR=") })
+	p.p = d.StartCmd("localpc", run)
+	d.WaitOutput(p.p, 30*time.Second, "refused")
+
+	connect := func(args ...string) (string, error) {
+		out, err := d.Command(filepath.Join(bin, "localpc"), append([]string{"connect", "--data", p.data}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := connect(); err == nil || !strings.Contains(out, "pair this computer first") {
+		t.Errorf("before it is paired: %v, %s", err, out)
+	}
+	p.pair()
+	if out, err := connect(); err != nil || !strings.Contains(out, "claude-code") || !strings.Contains(out, "Any other MCP client takes:") {
+		t.Errorf("the list: %v, %s", err, out)
+	}
+	if out, err := connect("claude-code", "--print"); err != nil || !strings.Contains(out, `"--program"`) || !strings.Contains(out, `"deny"`) {
+		t.Errorf("what would be written: %v, %s", err, out)
+	}
+	if now, _ := os.ReadFile(settings); string(now) != before {
+		t.Fatalf("--print wrote\n%s", now)
+	}
+	if out, err := connect("Claude Code"); err != nil || !strings.Contains(out, "Claude Code is connected.") || !strings.Contains(out, settings) {
+		t.Fatalf("connect: %v, %s", err, out)
+	}
+	var now struct {
+		Servers map[string]struct {
+			Type, Command string
+			Args          []string
+		} `json:"mcpServers"`
+	}
+	data, err := os.ReadFile(settings)
+	if err == nil {
+		err = json.Unmarshal(data, &now)
+	}
+	ours := now.Servers["localpc"]
+	if err != nil || ours.Type != "stdio" || now.Servers["docs"].Command != "docs" || !strings.Contains(string(data), `"numStartups": 7`) || strings.Contains(string(data), "e2b_") {
+		t.Fatalf("its settings are, %v:\n%s", err, data)
+	}
+	cmd := d.Command(ours.Command, ours.Args...)
+	cmd.Stderr = os.Stderr
+	s, err := mcpsdk.NewClient(&mcpsdk.Implementation{Name: "claude-code", Version: "1"}, nil).Connect(t.Context(), &mcpsdk.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, failed := toolText(t, s, "run_command", map[string]any{"command": "echo here"}); failed || !strings.HasPrefix(text, "here") {
+		t.Errorf("a command through what the settings say: %q", text)
+	}
+	if out, err := connect("claude-code", "--off"); err != nil || !strings.Contains(out, "disconnected") {
+		t.Errorf("off: %v, %s", err, out)
+	}
+	if text, failed := toolText(t, s, "run_command", map[string]any{"command": "echo still"}); !failed {
+		t.Errorf("a program that was disconnected still runs: %q", text)
+	}
+	_ = s.Close()
+	if now, _ := os.ReadFile(settings); string(now) != before {
+		t.Errorf("afterwards its settings are\n%s", now)
+	}
+	p.quit()
+}
