@@ -137,15 +137,6 @@ func TestStandardInput(t *testing.T) {
 			for i := range data {
 				data[i] = byte(i*7 + i>>11)
 			}
-			f = feed(t.Context(), t, s, ses, choice, bash(ses, "sleep 0.2; cat > got"))
-			if err := os.Remove(filepath.Join(ses.Folder, "got")); err != nil && !os.IsNotExist(err) {
-				t.Fatal(err)
-			}
-			f.out.Discard = true
-			_ = f.exit() // stdin was not asked for: it is empty
-			if b, err := os.ReadFile(filepath.Join(ses.Folder, "got")); err != nil || len(b) != 0 {
-				t.Errorf("%d bytes, %v", len(b), err)
-			}
 			p := bash(ses, "sleep 0.2; cat > got")
 			p.Stdin = true
 			f = feed(t.Context(), t, s, ses, choice, p)
