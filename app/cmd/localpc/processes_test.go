@@ -61,7 +61,7 @@ const sleep = ms => new Promise(r => setTimeout(r, ms))
 const until = async (what, ok) => { for (const end = Date.now() + 120_000; !await ok(); await sleep(50)) if (Date.now() > end) throw new Error('not so: ' + what) }
 // failure tells of what a promise throws; null when it does not.
 const failure = async p => { try { await p; return null } catch (e) { return { name: e.constructor.name, message: e.message, exitCode: e.exitCode ?? 0 } } }
-` + program)
+` + program + "\nprocess.exit(0)") // clocks of the SDK are no reason to stay
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -88,7 +88,7 @@ const out = v => process.stdout.write(JSON.stringify(v))
 const sleep = ms => new Promise(r => setTimeout(r, ms))
 // failure tells of what a promise throws; null when it does not.
 const failure = async p => { try { await p; return null } catch (e) { return { name: e.constructor.name, message: e.message, exitCode: e.exitCode, stdout: e.stdout, stderr: e.stderr } } }
-` + program)
+` + program + "\nprocess.exit(0)") // clocks of the SDK are no reason to stay
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
