@@ -48,7 +48,12 @@ func (c *clients) shown(kind, address string) ([]snapshot.Client, []string) {
 	if !c.looked || c.at != hub {
 		c.read(hub)
 	}
-	return c.list, c.any
+	list := slices.Clone(c.list)
+	for i := range list {
+		// One whose key was taken away has to be connected again.
+		list[i].Connected = list[i].Connected && (hub != "" || slices.ContainsFunc(c.m.lists.programKeys(), func(k Key) bool { return k.Name == list[i].Name }))
+	}
+	return list, c.any
 }
 
 // look looks anew, and tells.

@@ -84,13 +84,19 @@ func TestAProgramIsConnectedAndDisconnected(t *testing.T) {
 	if _, err := os.Stat(file); len(hub.keys) != 0 || !os.IsNotExist(err) || shownClient(t, m, "cursor").Connected {
 		t.Errorf("after it was disconnected: keys %+v, file %v", hub.keys, err)
 	}
+	_, err = m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.ConnectClient, Text: "cursor"})
+	must(t, err)
+	_, err = m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Disconnect, Text: hub.keys[0].ID}) // in Permissions
+	if must(t, err); shownClient(t, m, "cursor").Connected {
+		t.Error("without a key it is shown as connected")
+	}
 	// Connected again, it gets another key: the one before is dead.
 	_, err = m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.ConnectClient, Text: "cursor"})
 	must(t, err)
-	if _, key, err := m.ProgramKey(t.Context(), "Cursor"); err != nil || key != "e2b_c" {
+	if _, key, err := m.ProgramKey(t.Context(), "Cursor"); err != nil || key != "e2b_d" {
 		t.Errorf("the bridge gets %s, %v then", key, err)
 	}
-	if got := happened(t, m, "program connected"); len(got) != 3 {
+	if got := happened(t, m, "program connected"); len(got) != 4 {
 		t.Errorf("the record has %q", got)
 	}
 }

@@ -71,7 +71,9 @@ func (c Clients) look(k *kind, hub string) Client {
 	want := k.entry(c, hub)
 	if want == nil {
 		s.Problem = k.noHub
-		s.Lines = []string{hub + "/mcp"}
+		if s.Lines = []string{hub + "/mcp"}; k.byHand != nil {
+			s.Lines = k.byHand(c, hub)
+		}
 		s.Found = c.found(k)
 		return s
 	}

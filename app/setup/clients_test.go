@@ -294,12 +294,12 @@ func TestAHubOfOnesOwn(t *testing.T) {
 	d := desk(t, "linux")
 	for _, s := range d.List("https://hub.example") {
 		lines := strings.Join(s.Lines, "\n")
-		if !strings.Contains(lines, "https://hub.example/mcp") || strings.Contains(lines, "--program") || strings.Contains(strings.ToLower(lines), "authorization") {
+		if !strings.Contains(lines, "https://hub.example/mcp") || strings.Contains(lines, "--program") || strings.Contains(lines, "e2b_") {
 			t.Errorf("%s: %s", s.Name, lines)
 		}
-		if s.ID == "claude-desktop" {
-			if s.Problem == "" {
-				t.Error("Claude Desktop takes no address in its file")
+		if s.ID == "claude-desktop" || s.ID == "cursor" {
+			if _, err := d.Connect(s.ID, "https://hub.example"); s.Problem == "" || err == nil {
+				t.Errorf("%s can't sign in at an address in its file", s.Name)
 			}
 			continue
 		}
