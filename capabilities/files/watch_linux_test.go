@@ -150,6 +150,11 @@ func TestWatch(t *testing.T) {
 	r.put("d/made/deep", "x")
 	r.put("beside", "x")
 	wantOps(t, r.mark(v, "d", "end"), "create new file", "write new file", "chmod old", "rename old", "create renamed", "remove renamed", "create made")
+	for _, c := range v.changes {
+		if c.Entry != nil {
+			t.Errorf("%s has an entry, and none was asked for", c.Name)
+		}
+	}
 }
 
 // One write is told as such, not as what it takes on the disk.
@@ -415,6 +420,8 @@ func TestWatchOverflow(t *testing.T) {
 	queue, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	must(t, err)
 	must(t, os.MkdirAll(r.at("gone/deep"), 0o755))
+	must(t, os.MkdirAll(r.at("left/deep"), 0o755))
+	outside := filepath.Join(filepath.Dir(r.s.Folder), "outside")
 	v := r.watch(wire.FileWatch{Path: ".", Recursive: true})
 	stall := make(chan struct{})
 	v.mu.Lock()
@@ -425,12 +432,21 @@ func TestWatchOverflow(t *testing.T) {
 	}
 	r.put("late/deep/f", "x") // its events are lost
 	must(t, os.RemoveAll(r.at("gone")))
+	must(t, os.Rename(r.at("left"), outside))
 	close(stall)
 	v.wait("overflow", func() bool { v.mu.Lock(); defer v.mu.Unlock(); return v.overflow == 1 })
 	r.put("late/deep/g", "x")
 	v.until("write late/deep/g")
 	r.put("late/more/h", "x")
 	v.until("create late/more/h")
+	// What was moved out meanwhile is not told any more.
+	must(t, os.WriteFile(filepath.Join(outside, "deep", "SECRET"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(outside, "SECRET"), nil, 0o644))
+	for _, op := range r.mark(v, ".", "end") {
+		if strings.Contains(op, "SECRET") {
+			t.Errorf("told: %s", op)
+		}
+	}
 }
 
 // fswatch#232: no watches left is said in words that help.
