@@ -28,6 +28,9 @@ const For = 7 * 24 * time.Hour
 // tidyEvery is how often it is looked for what is kept no more.
 const tidyEvery = time.Hour
 
+// maxRequests is how many requests are known at most.
+const maxRequests = 10_000
+
 // brokenFor is how long nothing is promised after something could not be kept.
 const brokenFor = time.Minute
 
@@ -208,7 +211,7 @@ func (k *Kept) Tidy(ctx context.Context) {
 	}
 	k.mu.Lock()
 	now := k.o.Now()
-	if now.Sub(k.tidied) < tidyEvery && k.bytes <= k.o.Limit() {
+	if now.Sub(k.tidied) < tidyEvery && k.bytes <= k.o.Limit() && len(k.all) <= maxRequests+maxRequests/10 {
 		k.mu.Unlock()
 		return
 	}
@@ -228,9 +231,9 @@ func (k *Kept) Tidy(ctx context.Context) {
 		}
 	}
 	left := k.bytes
-	for _, r := range list {
+	for i, r := range list {
 		// What has no old versions costs nothing, and is in nobody's way.
-		if consent.Over(r.Time, now, For) || left > k.o.Limit() && r.Bytes > 0 {
+		if consent.Over(r.Time, now, For) || left > k.o.Limit() && r.Bytes > 0 || i < len(list)-maxRequests {
 			left -= r.Bytes
 			gone = append(gone, r)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"localpc/app/kept"
 	"localpc/capabilities/capabilitytest"
+	"localpc/capabilities/files"
 	"localpc/consent"
 )
 
@@ -209,5 +210,20 @@ func TestUndoThatFails(t *testing.T) {
 	r.undo("w", first)
 	if r.text("d/a") != "a" || r.text("c") != "c" {
 		t.Error("the others can't be undone any more")
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, keeps := range []bool{true, false} {
+		b.Run(map[bool]string{true: "kept", false: "not kept"}[keeps], func(b *testing.B) {
+			r := newRig(b)
+			if !keeps {
+				r.e = files.New(files.Options{Journal: filepath.Join(r.base, "journal")})
+			}
+			call := r.write("a", "text")
+			for b.Loop() {
+				r.doing(call)
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ CREATE TABLE kept (
     bytes   INTEGER NOT NULL, -- of its old versions
     about   TEXT NOT NULL     -- JSON, of who keeps them
 );
+CREATE INDEX kept_place ON kept (place);
 CREATE INDEX kept_session ON kept (session, place) WHERE session <> '';
 
 CREATE TABLE kept_steps (
