@@ -334,7 +334,7 @@ func TestTerminalEnds(t *testing.T) {
 			if e := f.exit(); e.ExitCode != 0 {
 				t.Errorf("%+v", e)
 			}
-			f = feed(t.Context(), t, s, ses, choice, at(ses, 60, 15, "vim", "-u", "NONE", "new.txt"))
+			f = feed(t.Context(), t, s, ses, choice, at(ses, 60, 15, "vi", "-u", "NONE", "new.txt"))
 			f.reads("pty", "new.txt")
 			f.types("ihello from an editor\x1b:wq\r")
 			if e := f.exit(); e.ExitCode != 0 {
