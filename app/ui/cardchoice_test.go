@@ -290,7 +290,7 @@ func TestTrusted(t *testing.T) {
 		t.Fatalf("to see it chooses %q: %q", got.Mode, texts(w))
 	}
 	keyOn(w, fyne.KeyDown)
-	if has(w, "Remember for") || !has(w, "What it deletes or replaces meanwhile is gone for good.") || o.allow.Text() != "Start, trusted" {
+	if has(w, "Remember for") || !has(w, "What it deletes or replaces meanwhile can be undone in Activity, as far as it is kept.") || o.allow.Text() != "Start, trusted" {
 		t.Errorf("the card says %q", texts(w))
 	}
 	if got, _ := b.choice(); got.Mode != consent.ModeTrusted || got.Remember {

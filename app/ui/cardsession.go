@@ -149,7 +149,7 @@ func (b *sessionBody) trusted() bool { return modes[b.mode.Selected()] == consen
 func (b *sessionBody) draw() {
 	tail := fyne.CanvasObject(b.remember)
 	if b.trusted() {
-		tail = kit.Note(b.o.width, kit.ToneWarn, kit.Plain("What it deletes or replaces meanwhile is gone for good.", kit.Ink))
+		tail = kit.Note(b.o.width, kit.ToneWarn, kit.Plain("What it deletes or replaces meanwhile can be undone in Activity, as far as it is kept.", kit.Ink))
 	}
 	b.tail.Objects = []fyne.CanvasObject{kit.Pad(8, 0, 0, 0, tail)}
 	b.tail.Refresh()
