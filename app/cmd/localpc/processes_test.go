@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +47,14 @@ func alone(t *testing.T, policy string) (d *apptest.Desktop, folder string, env 
 // reads what it gives to out() into v.
 func drive(t *testing.T, name string, env []string, program string, v any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	beginDrive(t, name, env, program)(v)
+}
+
+// beginDrive is drive in the background; the returned function waits.
+func beginDrive(t *testing.T, name string, env []string, program string) func(v any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-")
 	cmd.Dir = sdkDir
 	cmd.Env = append(os.Environ(), env...)
@@ -64,11 +71,19 @@ const failure = async p => { try { await p; return null } catch (e) { return { n
 ` + program + "\nprocess.exit(0)") // clocks of the SDK are no reason to stay
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("the program failed: %v\n%s%s", err, stdout.Bytes(), stderr.Bytes())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
-		t.Fatalf("output %q: %v\n%s", stdout.Bytes(), err, stderr.Bytes())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return func(v any) {
+		t.Helper()
+		if err := <-ended; err != nil {
+			t.Fatalf("the program failed: %v\n%s%s", err, stdout.Bytes(), stderr.Bytes())
+		}
+		if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
+			t.Fatalf("output %q: %v\n%s", stdout.Bytes(), err, stderr.Bytes())
+		}
 	}
 }
 
@@ -195,5 +210,56 @@ out(r)`, &got)
 				t.Errorf("exit %+v, killed %+v", got.Exit, got.Killed)
 			}
 		})
+	}
+}
+
+// In a container, what runs whatever is typed to it is asked about once; what
+// only reads is not.
+func TestTypingIsAsked(t *testing.T) {
+	t.Parallel()
+	p, keyboard := startHeadless(t)
+	answer := func(text, more string) {
+		if _, err := io.WriteString(keyboard, p.lastDigits(text)+more+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.pair()
+	wait := beginDrive(t, "e2b", p.key("Research agent"), `
+const s = await Sandbox.create(), r = {}
+const cat = await s.commands.run('cat; sleep 1', { background: true, stdin: true })
+await s.commands.sendStdin(cat.pid, 'not asked'); await s.commands.closeStdin(cat.pid); r.cat = (await cat.wait()).stdout
+let text = ''
+const t = await s.pty.create({ cols: 91, rows: 17, onData: d => { text += new TextDecoder().decode(d) } })
+await s.pty.resize(t.pid, { cols: 101, rows: 27 })
+await s.pty.sendInput(t.pid, new TextEncoder().encode('echo si""ze $(stty size); pwd; exit 4\n'))
+r.exit = await failure(t.wait()); r.text = text
+const sh = await s.commands.run('bash -s', { background: true, stdin: true })
+await s.commands.sendStdin(sh.pid, 'echo typed later; exit 6\n')
+r.shell = await failure(sh.wait()); r.said = sh.stdout
+r.declined = await failure(s.commands.run('sh -s', { background: true, stdin: true }))
+out(r)`)
+	answer("wants to work on this computer", " w")
+	answer("wants to open a terminal on this computer", "")
+	answer("bash -s", "")
+	p.lastDigits("sh -s")
+	if !p.d.Until(20*time.Second, func() bool { return strings.Count(p.p.Output(), "to send it more later") >= 2 }) {
+		t.Fatal("no second card about a shell")
+	}
+	if _, err := io.WriteString(keyboard, "d\n"); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Cat, Text, Said       string
+		Exit, Shell, Declined *threw
+	}
+	wait(&got)
+	if got.Cat != "not asked" || !strings.Contains(got.Text, "size 27 101") || !strings.Contains(got.Text, "/home/user") || got.Exit == nil || got.Exit.ExitCode != 4 {
+		t.Errorf("got %+v, %+v", got, got.Exit)
+	}
+	if got.Said != "typed later\n" || got.Shell == nil || got.Shell.ExitCode != 6 {
+		t.Errorf("the shell said %q, %+v", got.Said, got.Shell)
+	}
+	if got.Declined == nil || !strings.Contains(got.Declined.Message, "declined") {
+		t.Errorf("declined: %+v", got.Declined)
 	}
 }
