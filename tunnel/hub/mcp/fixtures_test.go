@@ -1,5 +1,7 @@
 //go:build unix
 
+//lint:file-ignore SA1019 the suite asks for what is going out of use, too
+
 package mcp_test
 
 import (
@@ -98,7 +100,6 @@ func simpleFixtures(s *sdk.Server) {
 	logs := func(lines ...string) func(context.Context, *toolCall) (*toolResult, error) {
 		return func(ctx context.Context, r *toolCall) (*toolResult, error) {
 			for _, line := range lines {
-				//lint:ignore SA1019 the suite asks for what is going out of use, too
 				_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: line})
 				time.Sleep(20 * time.Millisecond)
 			}
@@ -213,7 +214,6 @@ func inputFixtures(s *sdk.Server) {
 		return asks("", sdk.InputRequestMap{"capital_question": sample("What is the capital of France?")}), nil
 	})
 	fixture(s, prefix+"list_roots", func(_ context.Context, r *toolCall) (*toolResult, error) {
-		//lint:ignore SA1019 the suite asks for what is going out of use, too
 		if roots, ok := r.Params.InputResponses["client_roots"].(*sdk.ListRootsResult); ok && roots != nil {
 			return content(says(fmt.Sprintf("%d roots", len(roots.Roots)))), nil
 		}
@@ -237,7 +237,6 @@ func inputFixtures(s *sdk.Server) {
 		all := r.Params.InputResponses
 		name := accepted(all, "user_name")["name"]
 		greeting, ok := sampled(all, "greeting")
-		//lint:ignore SA1019 the suite asks for what is going out of use, too
 		roots, rooted := all["client_roots"].(*sdk.ListRootsResult)
 		if name != nil && ok && rooted && roots != nil {
 			return content(says(fmt.Sprint(greeting, name, len(roots.Roots)))), nil
