@@ -96,6 +96,8 @@ type Face struct {
 	ctx    context.Context   // jobs and commands outlive their calls, not the face
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // jobs, commands, sessions being opened
+	// The constants of these names; tests are less patient.
+	bodyWithin, writeWithin time.Duration
 
 	mu       sync.Mutex
 	closed   bool                    // guarded by mu: nothing new begins
@@ -126,7 +128,7 @@ func New(ctx context.Context, o Options) (*Face, error) {
 		return nil, err
 	}
 	f := &Face{o: o, scope: map[string]string{}, active: map[string]int{}, calls: map[callKey][]*httpCall{}, jobs: map[string]*job{},
-		openings: map[string]*opening{}, commands: map[string]*command{}}
+		openings: map[string]*opening{}, commands: map[string]*command{}, bodyWithin: bodyWithin, writeWithin: writeWithin}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	so := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}}
 	more := func(*sdk.Server) {}

@@ -169,9 +169,11 @@ func (f *Face) serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	}
 	defer f.leave(who.ID)
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyWithin))
+	_ = rc.SetReadDeadline(time.Now().Add(f.bodyWithin))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = rc.SetReadDeadline(time.Time{})
+	if err == nil {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -199,7 +201,10 @@ func (f *Face) serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 		r = r.WithContext(context.WithValue(r.Context(), httpCallKey{}, c))
 	}
 	w.Header().Set("X-Accel-Buffering", "no") // progress is to arrive when it is sent
-	next.ServeHTTP(&patient{w, rc}, r)
+	// A client that does not take what it is sent is as good as gone.
+	ctx, gone := context.WithCancel(r.Context())
+	defer gone()
+	next.ServeHTTP(&patient{w, rc, f.writeWithin, gone}, r.WithContext(ctx))
 	_ = rc.SetWriteDeadline(time.Time{})
 }
 
@@ -258,14 +263,28 @@ func (f *Face) cancelCall(k callKey) {
 // patient bounds how long a client may take to take the next piece.
 type patient struct {
 	http.ResponseWriter
-	rc *http.ResponseController
+	rc     *http.ResponseController
+	within time.Duration
+	gone   func()
 }
 
 func (p *patient) Write(b []byte) (int, error) {
-	_ = p.rc.SetWriteDeadline(time.Now().Add(writeWithin))
-	return p.ResponseWriter.Write(b)
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.within))
+	n, err := p.ResponseWriter.Write(b)
+	if err != nil {
+		p.gone()
+	}
+	return n, err
 }
 
-func (p *patient) Flush() { _ = p.rc.Flush() }
+// FlushError is what http.ResponseController calls.
+func (p *patient) FlushError() error {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.within))
+	err := p.rc.Flush()
+	if err != nil {
+		p.gone()
+	}
+	return err
+}
 
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

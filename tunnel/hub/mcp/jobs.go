@@ -234,7 +234,7 @@ func (f *Face) pending(j *job) *sdk.CallToolResult {
 
 // saysPending is called with mu held.
 func (f *Face) saysPending(j *job) string {
-	return fmt.Sprintf("%s. It goes on by itself. Tell the person if they are being asked, then get what comes of it with get_result and this id.", j.waits)
+	return fmt.Sprintf("%s. After that it goes on by itself. Tell the person if they are being asked, then get what comes of it with get_result and this id.", j.waits)
 }
 
 // progress tells a client that wants to hear of it what its call waits for.
@@ -270,7 +270,7 @@ func (f *Face) getResult(ctx context.Context, req *sdk.CallToolRequest, who Prin
 	case err != nil:
 		return f.failed(ctx, err)
 	case r.Done.IsZero():
-		return refusal(wire.Errorf(wire.CodeLost, "The hub is being restarted; nothing more will come of this call."))
+		return refusal(wire.Errorf(wire.CodeLost, "The hub could not keep what came of this call. Call the tool again if it is still needed."))
 	}
 	result, err := decodeResult(r.Data)
 	if err != nil {
