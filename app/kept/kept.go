@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -54,12 +55,12 @@ type Kept struct {
 	dir *dir
 
 	mu      sync.Mutex
-	all     map[string]*kept   // by request; guarded by mu
-	bytes   int64              // of all; guarded by mu
-	broken  time.Time          // when something could not be kept; guarded by mu
-	tidied  time.Time          // guarded by mu
-	mirrors map[string]*mirror // by folder; guarded by mu
-	undoing sync.Mutex         // one undoing at a time
+	all     map[string]*kept     // by request; guarded by mu
+	bytes   int64                // of all; guarded by mu
+	broken  map[string]time.Time // when something could not be kept, by folder, "" for all; guarded by mu
+	tidied  time.Time            // guarded by mu
+	mirrors map[string]*mirror   // by folder; guarded by mu
+	undoing sync.Mutex           // one undoing at a time
 }
 
 // kept is what is known of one request.
@@ -93,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Kept, error) {
 	if o.Changed == nil {
 		o.Changed = func() {}
 	}
-	k := &Kept{o: o, all: map[string]*kept{}, mirrors: map[string]*mirror{}}
+	k := &Kept{o: o, all: map[string]*kept{}, broken: map[string]time.Time{}, mirrors: map[string]*mirror{}}
 	if !supported {
 		return k, nil
 	}
@@ -139,20 +140,27 @@ func newName() string {
 }
 
 // Would tells whether so many bytes would be kept now.
-func (k *Kept) Would(_ *capabilities.Session, bytes int64) bool {
+func (k *Kept) Would(s *capabilities.Session, bytes int64) bool {
+	limit, now := k.o.Limit(), k.o.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return supported && k.o.Limit() > 0 && bytes <= k.o.Limit() && k.o.Now().Sub(k.broken) >= brokenFor
+	return supported && limit > 0 && bytes <= limit && now.Sub(k.broken[""]) >= brokenFor && now.Sub(k.broken[s.Folder]) >= brokenFor
 }
 
-// fail notes that something could not be kept.
-func (k *Kept) fail(err error) {
+// fail notes that something of a folder could not be kept; where the disk is
+// full, nothing of any.
+func (k *Kept) fail(folder string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
 	k.o.Log.Warn("An old version could not be kept", "err", err)
 	k.mu.Lock()
-	k.broken = k.o.Now()
+	now := k.o.Now()
+	maps.DeleteFunc(k.broken, func(_ string, at time.Time) bool { return now.Sub(at) >= brokenFor })
+	if Full(err) {
+		folder = ""
+	}
+	k.broken[folder] = now
 	k.mu.Unlock()
 }
 

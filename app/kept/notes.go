@@ -196,7 +196,7 @@ func (n *notes) hold(ctx context.Context, parent *os.Root, rel string) (*change,
 // failed gives a step up that could not be kept.
 func (c *change) failed(err error) error {
 	c.Not()
-	c.n.k.fail(err)
+	c.n.k.fail(c.n.r.Folder, err)
 	return fmt.Errorf("keep the old version: %w", err)
 }
 
@@ -220,7 +220,7 @@ func (c *change) held(bytes int64) error {
 func (n *notes) Replaces(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
 	c, now, err := n.hold(ctx, parent, rel)
 	if err != nil {
-		n.k.fail(err)
+		n.k.fail(n.r.Folder, err)
 		return nil, err
 	}
 	bytes := now.size
@@ -244,7 +244,7 @@ func (n *notes) Replaces(ctx context.Context, parent *os.Root, rel string) (capa
 func (n *notes) Rewrites(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
 	c, now, err := n.hold(ctx, parent, rel)
 	if err != nil {
-		n.k.fail(err)
+		n.k.fail(n.r.Folder, err)
 		return nil, err
 	}
 	c.step.InPlace = true
@@ -262,7 +262,7 @@ func (n *notes) Rewrites(ctx context.Context, parent *os.Root, rel string) (capa
 func (n *notes) Leaves(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
 	c, _, err := n.hold(ctx, parent, rel)
 	if err != nil {
-		n.k.fail(err)
+		n.k.fail(n.r.Folder, err)
 		return nil, err
 	}
 	bytes, err := sizeOf(ctx, c.parent, base(rel))
@@ -286,7 +286,7 @@ func (n *notes) Takes(ctx context.Context, parent *os.Root, rel string) (_ capab
 		return nothing{}, false, nil // the caller finds out
 	}
 	if err != nil {
-		n.k.fail(err)
+		n.k.fail(n.r.Folder, err)
 		return nil, false, err
 	}
 	bytes, err := sizeOf(ctx, c.parent, base(rel))

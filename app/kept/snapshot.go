@@ -205,7 +205,7 @@ func (d *diff) keep(ctx context.Context) []string {
 	}
 	for _, rel := range names {
 		if err := d.one(ctx, rel); err != nil {
-			k.fail(err)
+			k.fail(d.w.m.folder, err)
 			d.drop()
 			return []string{"what it changed could not be kept, and can't be undone"}
 		}
@@ -222,7 +222,7 @@ func (d *diff) keep(ctx context.Context) []string {
 		return notes
 	}
 	if err := d.note(ctx); err != nil {
-		k.fail(err)
+		k.fail(d.w.m.folder, err)
 		d.drop()
 		return append(notes, "what it changed could not be kept, and can't be undone")
 	}
