@@ -16,26 +16,26 @@ import (
 
 func TestSDKCommands(t *testing.T) {
 	t.Parallel()
-	s := newSDK(t, nil)
-	var got struct {
-		Plain, Env, Cwd      struct{ Stdout, Stderr string }
-		Streamed             []string
-		First, All           int
-		Big                  int
-		Exit, Timeout, Start *failure
-		Killed               *failure
-		KilledIt, KilledGone bool
-		Listed               []struct {
-			PID  int
-			Cmd  string
-			Args []string
+	everyVersion(t, func(t *testing.T, s *sdk) {
+		var got struct {
+			Plain, Env, Cwd      struct{ Stdout, Stderr string }
+			Streamed             []string
+			First, All           int
+			Big                  int
+			Exit, Timeout, Start *failure
+			Killed               *failure
+			KilledIt, KilledGone bool
+			Listed               []struct {
+				PID  int
+				Cmd  string
+				Args []string
+			}
+			ListedAfter       int
+			Connected, AsUser string
+			Late              *failure
+			Gone, User        *failure
 		}
-		ListedAfter int
-		Connected   string
-		Late        *failure
-		Gone        *failure
-	}
-	s.js(t, `
+		s.js(t, `
 const s = await Sandbox.create({ envs: { A: 'session', B: 'session' } })
 const r = {}
 r.plain = await s.commands.run('echo out; echo err >&2')
@@ -48,6 +48,8 @@ r.all = Date.now() - began; r.streamed = streamed
 r.big = (await s.commands.run('head -c 3000000 /dev/zero | tr "\\0" x')).stdout.length
 r.exit = await failure(s.commands.run('echo some; echo bad >&2; exit 3'))
 r.timeout = await failure(s.commands.run('sleep 60', { timeoutMs: 1500 }))
+r.user = await failure(s.commands.run('x', { user: 'nobody-of-that-name' }))
+r.asUser = (await s.commands.run('echo $COLOUR', { user: 'user', envs: { COLOUR: 'green' } })).stdout
 r.start = await failure(s.commands.run('x', { cwd: 'no-such-folder' }))
 const h = await s.commands.run('echo hello; sleep 1; echo end; exit 7', { background: true, timeoutMs: 0 })
 r.listed = await s.commands.list()
@@ -60,33 +62,38 @@ r.killedIt = await k.kill(); r.killed = await failure(k.wait()); r.killedGone = 
 r.listedAfter = (await s.commands.list()).length
 out(r)
 `, &got)
-	if got.Plain.Stdout != "out\n" || got.Plain.Stderr != "err\n" || got.Env.Stdout != "session call\n" || got.Cwd.Stdout != "sub\n" {
-		t.Errorf("got %+v", got)
-	}
-	if strings.Join(got.Streamed, "") != "one\ntwo\n" || got.First > got.All-700 {
-		t.Errorf("streamed %q, the first after %d of %d ms", got.Streamed, got.First, got.All)
-	}
-	if got.Big != 3000000 {
-		t.Errorf("%d bytes of 3,000,000 arrived", got.Big)
-	}
-	got.Exit.is(t, "exit 3", "CommandExitError")
-	if e := got.Exit; e != nil && (e.ExitCode != 3 || e.Stdout != "some\n" || e.Stderr != "bad\n") {
-		t.Errorf("exit 3: %+v", e)
-	}
-	got.Timeout.is(t, "past its time", "TimeoutError")
-	got.Start.is(t, "missing cwd", "InvalidArgumentError", "cannot be started")
-	if len(got.Listed) != 1 || got.Listed[0].Cmd != "/bin/bash" || got.Listed[0].Args[2] != "echo hello; sleep 1; echo end; exit 7" || got.Listed[0].PID == 0 {
-		t.Errorf("listed %+v", got.Listed)
-	}
-	got.Late.is(t, "connected", "CommandExitError")
-	if got.Late != nil && got.Late.ExitCode != 7 || !strings.HasSuffix(got.Connected, "end\n") {
-		t.Errorf("connected saw %q, %+v", got.Connected, got.Late)
-	}
-	got.Gone.is(t, "connect to nothing", "NotFoundError", "999999")
-	got.Killed.is(t, "killed", "CommandExitError", "signal: killed")
-	if !got.KilledIt || got.KilledGone || got.ListedAfter != 0 {
-		t.Errorf("kill %v, again %v, %d still listed", got.KilledIt, got.KilledGone, got.ListedAfter)
-	}
+		if got.Plain.Stdout != "out\n" || got.Plain.Stderr != "err\n" || got.Env.Stdout != "session call\n" || got.Cwd.Stdout != "sub\n" {
+			t.Errorf("got %+v", got)
+		}
+		if strings.Join(got.Streamed, "") != "one\ntwo\n" || got.First > got.All-700 {
+			t.Errorf("streamed %q, the first after %d of %d ms", got.Streamed, got.First, got.All)
+		}
+		if got.Big != 3000000 {
+			t.Errorf("%d bytes of 3,000,000 arrived", got.Big)
+		}
+		got.Exit.is(t, "exit 3", "CommandExitError")
+		if e := got.Exit; e != nil && (e.ExitCode != 3 || e.Stdout != "some\n" || e.Stderr != "bad\n") {
+			t.Errorf("exit 3: %+v", e)
+		}
+		got.Timeout.is(t, "past its time", "TimeoutError")
+		got.User.is(t, "another user", "AuthenticationError", "nobody-of-that-name")
+		if got.AsUser != "green\n" {
+			t.Errorf("as the user it said %q", got.AsUser)
+		}
+		got.Start.is(t, "missing cwd", "InvalidArgumentError", "cannot be started")
+		if len(got.Listed) != 1 || got.Listed[0].Cmd != "/bin/bash" || got.Listed[0].Args[2] != "echo hello; sleep 1; echo end; exit 7" || got.Listed[0].PID == 0 {
+			t.Errorf("listed %+v", got.Listed)
+		}
+		got.Late.is(t, "connected", "CommandExitError")
+		if got.Late != nil && got.Late.ExitCode != 7 || !strings.HasSuffix(got.Connected, "end\n") {
+			t.Errorf("connected saw %q, %+v", got.Connected, got.Late)
+		}
+		got.Gone.is(t, "connect to nothing", "NotFoundError", "999999")
+		got.Killed.is(t, "killed", "CommandExitError", "signal: killed")
+		if !got.KilledIt || got.KilledGone || got.ListedAfter != 0 {
+			t.Errorf("kill %v, again %v, %d still listed", got.KilledIt, got.KilledGone, got.ListedAfter)
+		}
+	})
 }
 
 // The limit counts from the start, not from the call: the wait for the person
