@@ -5,7 +5,9 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +74,23 @@ func TestConnectAProgramFromATerminal(t *testing.T) {
 	ours := now.Servers["localpc"]
 	if err != nil || ours.Type != "stdio" || now.Servers["docs"].Command != "docs" || !strings.Contains(string(data), `"numStartups": 7`) || strings.Contains(string(data), "e2b_") {
 		t.Fatalf("its settings are, %v:\n%s", err, data)
+	}
+	// Claude Code itself takes what stands there, and finds the tools.
+	claude, err := filepath.Abs("../../../tunnel/hub/mcp/testdata/npm/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(claude); err != nil {
+		t.Fatalf("make npm brings Claude Code: %v", err)
+	}
+	health := exec.Command(claude, "mcp", "list")
+	home := t.TempDir() // a copy: it writes much more there
+	if err := os.WriteFile(filepath.Join(home, ".claude.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	health.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "TMPDIR=" + home}
+	if out, err := health.CombinedOutput(); err != nil || !regexp.MustCompile(`localpc: .*Connected\s*\n`).Match(out) {
+		t.Errorf("Claude Code says, %v:\n%s", err, out)
 	}
 	cmd := d.Command(ours.Command, ours.Args...)
 	cmd.Stderr = os.Stderr
