@@ -117,6 +117,14 @@ func Open(ctx context.Context, o Options) (*Kept, error) {
 	return k, nil
 }
 
+// Off is a Kept that keeps nothing, and says so.
+func Off() *Kept {
+	return &Kept{o: Options{Limit: func() int64 { return 0 }, Now: time.Now, Log: slog.Default(), Changed: func() {}}, all: map[string]*kept{}, mirrors: map[string]*mirror{}}
+}
+
+// on tells whether anything is kept at all.
+func (k *Kept) on() bool { return k.dir != nil }
+
 // Close lets go of what is open. Nothing is called afterwards.
 func (k *Kept) Close() {
 	if k.dir == nil {
@@ -144,7 +152,7 @@ func (k *Kept) Would(s *capabilities.Session, bytes int64) bool {
 	limit, now := k.o.Limit(), k.o.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return supported && limit > 0 && bytes <= limit && now.Sub(k.broken[""]) >= brokenFor && now.Sub(k.broken[s.Folder]) >= brokenFor
+	return k.on() && limit > 0 && bytes <= limit && now.Sub(k.broken[""]) >= brokenFor && now.Sub(k.broken[s.Folder]) >= brokenFor
 }
 
 // fail notes that something of a folder could not be kept; where the disk is
@@ -214,7 +222,7 @@ func (k *Kept) Bytes() int64 {
 // limit. It does nothing when it was called within the last hour and there is
 // room.
 func (k *Kept) Tidy(ctx context.Context) {
-	if !supported {
+	if !k.on() {
 		return
 	}
 	k.mu.Lock()

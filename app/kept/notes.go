@@ -23,7 +23,7 @@ type notes struct {
 
 // Begin opens the notes of a file request.
 func (k *Kept) Begin(s *capabilities.Session, request string) capabilities.Notes {
-	if !supported {
+	if !k.on() {
 		return nothing{}
 	}
 	r, err := k.newKept(s, request)
@@ -279,7 +279,8 @@ func (n *notes) Leaves(ctx context.Context, parent *os.Root, rel string) (capabi
 }
 
 // Takes moves what is to be deleted away, or copies it from another file
-// system.
+// system. Of a file with several names a copy is one of its own: put back, it is
+// not changed any more with the others.
 func (n *notes) Takes(ctx context.Context, parent *os.Root, rel string) (_ capabilities.Change, gone bool, err error) {
 	c, _, err := n.hold(ctx, parent, rel)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -41,7 +41,7 @@ type window struct {
 // Snapshot holds the folder as it is: what has changed since the last command
 // is copied, or shared by the file system.
 func (k *Kept) Snapshot(ctx context.Context, s *capabilities.Session, request string) (capabilities.Snapshot, error) {
-	if !supported {
+	if !k.on() {
 		return nil, errNothing
 	}
 	arrived := k.o.Now()

@@ -113,8 +113,10 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 				p.machine.Changed()
 			}
 		}, Log: p.log})
+	keepError := err
 	if err != nil {
-		return nil, err
+		p.log.Error("Old versions can't be kept", "err", err)
+		old = versions.Off()
 	}
 	p.closers = append(p.closers, old.Close)
 	executors, sh, err := all.New(all.Options{Keep: old, Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
@@ -134,6 +136,9 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	}
 	if c.run.policy == "full" {
 		o.Standing = append(o.Standing, "Everything is allowed without asking, with full access (--policy full).")
+	}
+	if keepError != nil {
+		o.Warnings = append(o.Warnings, "Old versions of files can't be kept, so what programs change can't be undone; the log says why.")
 	}
 	if o.ContainProblem != "" {
 		o.Warnings = append(o.Warnings, o.ContainProblem)
