@@ -257,8 +257,16 @@ func TestKillWhileNobodyReads(t *testing.T) {
 	t.Parallel()
 	s := newSDK(t, nil)
 	r := newRPC(t, s)
-	e, pid := r.begin("yes", nil)
-	time.Sleep(time.Second) // everything on the way is full
+	e, pid := r.begin("while :; do head -c 65536 /dev/zero; echo >> rounds; done", nil)
+	for before, same := int64(-1), 0; same < 8; time.Sleep(200 * time.Millisecond) { // until everything on the way is full
+		now := int64(0)
+		if info, err := os.Stat(filepath.Join(s.Dir, "rounds")); err == nil {
+			now = info.Size()
+		}
+		if same++; now != before || now == 0 {
+			before, same = now, 0
+		}
+	}
 	if _, err := r.SendSignal(r.ctx(t.Context()), &process.SendSignalRequest{Process: byPID(pid), Signal: process.Signal_SIGNAL_SIGKILL}); err != nil {
 		t.Fatal(err)
 	}
