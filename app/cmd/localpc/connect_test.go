@@ -37,7 +37,9 @@ func TestConnectAProgramFromATerminal(t *testing.T) {
 	}
 	d.Give(settings)
 	run := d.Command(filepath.Join(bin, "localpc"), "run", "--data", p.data, "--embedded-hub", p.addr, "--policy", "contained", "--folder", folder)
-	run.Env = slices.DeleteFunc(run.Env, func(e string) bool { return strings.HasPrefix(e, "DISPLAY=") || strings.HasPrefix(e, "CLAUDE_CONFIG_DIR=") })
+	run.Env = slices.DeleteFunc(run.Env, func(e string) bool {
+		return strings.HasPrefix(e, "DISPLAY=") || strings.HasPrefix(e, "CLAUDE_CONFIG_DIR=")
+	})
 	p.p = d.StartCmd("localpc", run)
 	d.WaitOutput(p.p, 30*time.Second, "refused")
 

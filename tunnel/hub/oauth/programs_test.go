@@ -297,7 +297,10 @@ func TestAProgramThatIsDescribed(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprintf(w, `{"client_id":%q,"redirect_uris":["http://127.0.0.1/back"]}`, self)
 		},
-		"elsewhere": func(w http.ResponseWriter, _ string) { w.Header().Set("Location", self); w.WriteHeader(http.StatusFound) },
+		"elsewhere": func(w http.ResponseWriter, _ string) {
+			w.Header().Set("Location", self)
+			w.WriteHeader(http.StatusFound)
+		},
 		"too large": func(w http.ResponseWriter, self string) { good(w, self); fmt.Fprint(w, strings.Repeat(" ", 20<<10)) },
 		"a secret": func(w http.ResponseWriter, self string) {
 			w.Header().Set("Content-Type", "application/json")
