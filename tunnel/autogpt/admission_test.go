@@ -157,16 +157,18 @@ func TestCommandsPerMinute(t *testing.T) {
 
 func TestDisconnectCancels(t *testing.T) {
 	h := newHub(t)
-	ended := make(chan error, 1)
+	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	_, _, p := working(t, h, func(o *Options) {
 		o.Handler = func(ctx context.Context, _ wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 			x.Begin()
+			begun <- struct{}{}
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 			return wire.TypeAck, &wire.Empty{}, nil
 		}
 	})
 	p.ask("FILE_DELETE", "d1", object{"path": root + "/a"})
+	take(t, begun, "begin of the request")
 	p.call("PING", object{})
 	p.ws.Close()
 	if err := take(t, ended, "end of the request"); wire.CodeOf(err) != wire.CodeLost {

@@ -88,9 +88,9 @@ func BenchmarkLanes(b *testing.B) {
 		there := server.user + "@127.0.0.1:" + filepath.Join(server.dir, "payload")
 		moves := []*timed{
 			{name: "scp, there", do: scp(file, there)},
-			{name: "localpc, there", do: func() error { return lane.upload("payload", payload) }},
+			{name: "localpc, there", do: func() error { return lane.upload(payload) }},
 			{name: "scp, back", do: scp(there, filepath.Join(server.dir, "back"))},
-			{name: "localpc, back", do: func() error { return lane.download("payload", moved) }},
+			{name: "localpc, back", do: func() error { return lane.download(lane.last, moved) }},
 		}
 		takeTurns(b, moves, 3, 0)
 		for i, r := range moves {
@@ -106,7 +106,7 @@ func BenchmarkLanes(b *testing.B) {
 			{name: "while 100 MiB go there, again and again"},
 			{name: "while 100 MiB come back, again and again"},
 		}
-		for i, move := range []func() error{func() error { return lane.upload("payload", payload) }, func() error { return lane.download("payload", moved) }} {
+		for i, move := range []func() error{func() error { return lane.upload(payload) }, func() error { return lane.download(lane.last, moved) }} {
 			during[i].do = lane.command
 			again(b, move, func() { takeTurns(b, during[i:i+1], rounds, 2) })
 		}
@@ -292,6 +292,8 @@ type lane struct {
 	sandbox      string
 	token        string
 	n            int
+	uploads      atomic.Int64
+	last         string // the newest upload
 }
 
 func newLane(b *testing.B) *lane {
@@ -394,7 +396,9 @@ func (l *lane) command() error {
 	return err
 }
 
-func (l *lane) upload(name string, data []byte) error {
+// upload makes a new file each time: to replace one is another question.
+func (l *lane) upload(data []byte) error {
+	name := fmt.Sprint("payload", l.uploads.Add(1))
 	resp, err := l.do("POST", "/sbx/files?path="+name, bytes.NewReader(data))
 	if err != nil {
 		return err
@@ -404,6 +408,10 @@ func (l *lane) upload(name string, data []byte) error {
 	if resp.StatusCode != 200 {
 		return fmt.Errorf("upload: %s: %s", resp.Status, answer)
 	}
+	if before := l.last; before != "" {
+		_ = os.Remove(filepath.Join(l.folder, before))
+	}
+	l.last = name
 	return nil
 }
 
