@@ -151,6 +151,10 @@ func (s *Shell) openBox(c *container, key string) (_ *box, err error) {
 		return nil, err
 	}
 	defer saidW.Close()
+	if os.Geteuid() == 0 {
+		// Only here: the keeper covers it for each command.
+		args = append(args, "--bind", "/proc", spawn.Cover)
+	}
 	args = append(args, "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--cap-add", "CAP_NET_ADMIN", "--", spawnInside, spawn.RoleKeep)
 	if os.Geteuid() == 0 {
 		args = append(args, procNames...)

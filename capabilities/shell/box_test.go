@@ -115,6 +115,31 @@ func TestCommandsInOneContainerAreApart(t *testing.T) {
 	}
 }
 
+// A terminal, and each command where containers are not entered once, has a
+// container of its own, which has nothing of the computer's /proc either.
+func TestContainersOfTheirOwnHaveNoOtherProc(t *testing.T) {
+	s, ses := newShell(t), capabilitytest.NewSession(t, consent.ModeWork)
+	for what, text := range map[string]string{
+		"the computer's /proc":    "ls -A /.proc 2>/dev/null | grep -q .",
+		"the computer's settings": "find / -name core_pattern -writable 2>/dev/null | grep -q . || find / -maxdepth 2 -name sysrq-trigger -writable 2>/dev/null | grep -q .",
+	} {
+		p := bash(ses, text)
+		p.PTY = &wire.TerminalSize{Cols: 80, Rows: 24}
+		if r := do(t, s, ses, contained, p); r.exit.ExitCode == 0 {
+			t.Errorf("at a terminal, %s: %s", what, r.pty)
+		}
+		if r := do(t, s, ses, contained, bash(ses, text)); r.exit.ExitCode == 0 {
+			t.Errorf("in one container, %s: %s", what, r.out)
+		}
+	}
+	s.OneEach()
+	for _, text := range []string{"ls -A /.proc 2>/dev/null | grep -q .", "test -w /.proc/sys/kernel/core_pattern"} {
+		if r := do(t, s, ses, contained, bash(ses, text)); r.exit.ExitCode == 0 {
+			t.Errorf("in a container of its own, %s: %s", text, r.out)
+		}
+	}
+}
+
 // A container is kept while it is as it has to be, and for as long as it is
 // used; then it goes, with all that is in it.
 func TestAContainerEnds(t *testing.T) {

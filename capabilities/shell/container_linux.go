@@ -136,7 +136,7 @@ func (c *container) isolate() {
 		}
 	}
 	if os.Geteuid() == 0 {
-		c.add("--bind", "/proc", spawn.Cover) // see there
+		c.add("--dir", spawn.Cover) // for openBox, and empty for the others
 	}
 	for _, n := range procNames {
 		if os.Geteuid() != 0 {

@@ -70,7 +70,8 @@ func (s *Shell) applyHold() {
 const endsWithin = 2 * time.Second
 
 // askToEnd sends p the signal that asks it to end. One that stands still could not
-// answer: it goes on for a while.
+// answer: it goes on for a while, but not while a card is open that it might
+// answer; then it learns of the signal when the card has gone.
 func (s *Shell) askToEnd(p *process) {
 	s.holding.Lock()
 	defer s.holding.Unlock()
@@ -80,7 +81,7 @@ func (s *Shell) askToEnd(p *process) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.frozen && p.full {
 		return
 	}
 	p.held = false

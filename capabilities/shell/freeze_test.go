@@ -72,8 +72,25 @@ func TestFreeze(t *testing.T) {
 	if !still("full") {
 		t.Error("a second card holds nothing")
 	}
+	// But its session can't have it go on by asking it to end.
+	s.Freeze(false)
+	third := begin(ctx, t, s, ses, full, bash(ses, "trap '' TERM; "+loop("third")))
+	if !moves("third") {
+		t.Fatal("the third command does not run")
+	}
+	s.Freeze(true)
+	if !still("third") {
+		t.Error("a third card holds nothing")
+	}
+	signal := &wire.ProcessSignal{SessionID: ses.ID, PID: third.pid, Signal: "SIGTERM"}
+	if _, _, err := capabilitytest.Do(ctx, t, s, capabilitytest.NewCall(t, ses, wire.TypeProcessSignal, signal)); err != nil {
+		t.Fatal(err)
+	}
+	if !still("third") {
+		t.Error("a command goes on while a card is open, because it was asked to end")
+	}
 	cancel()
-	for _, r := range []*running{first, second, inside} {
+	for _, r := range []*running{first, second, third, inside} {
 		select {
 		case <-r.done:
 		case <-time.After(5 * time.Second):
