@@ -3,6 +3,7 @@ package machine
 import (
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,19 +33,15 @@ func TestWhatTheSystemTellsOfItsLoad(t *testing.T) {
 // While a processor works, this is seen; memory and disk are this computer's.
 func TestMeasure(t *testing.T) {
 	m := newMachine(t)
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for n := 0; !stop.Load(); {
+			n++ // work
 		}
 	}()
-	defer func() { close(stop); <-done }()
+	defer func() { stop.Store(true); <-done }()
 	s, err := m.metrics.measure(t.Context())
 	must(t, err)
 	var si syscall.Sysinfo_t

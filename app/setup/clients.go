@@ -209,15 +209,6 @@ type field struct {
 	value any
 }
 
-func (e entry) get(name string) any {
-	for _, f := range e {
-		if f.name == name {
-			return f.value
-		}
-	}
-	return nil
-}
-
 // MarshalJSON keeps the order.
 func (e entry) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
