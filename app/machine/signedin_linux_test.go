@@ -40,7 +40,7 @@ func TestExpiryInMidCommand(t *testing.T) {
 		}
 	}
 	id := p.m.o.Settings.Get().MachineID
-	box, err := a.h.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Claude", TTLSeconds: 60, WaitMS: 30000}, hubstore.Sandbox{User: "owner", Machine: id})
+	box, err := a.h.Open(t.Context(), wire.SessionOpen{PrincipalID: hubstore.OwnPrincipal, PrincipalName: "Claude", TTLSeconds: 60, WaitMS: 30000}, hubstore.Sandbox{User: "owner", Machine: id, Principal: hubstore.OwnPrincipal})
 	must(t, err)
 	var offline atomic.Int32
 	watch, stop := context.WithCancel(t.Context())

@@ -82,8 +82,8 @@ func (s *shop) open() (store.Sandbox, string) {
 		s.t.Fatal(err)
 	}
 	tunneltest.SetFolder(s.t, s.data, workshop, folder)
-	b, err := s.Open(s.t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test", TTLSeconds: 600, WaitMS: 10_000, Env: map[string]string{"SHOP": "open"}},
-		store.Sandbox{User: store.OwnerID, Principal: "k1", Template: "base"})
+	b, err := s.Open(s.t.Context(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "Test", TTLSeconds: 600, WaitMS: 10_000, Env: map[string]string{"SHOP": "open"}},
+		store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal, Template: "base"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestCompanionNeedsAFolder(t *testing.T) {
 	}
 	for name, folder := range map[string]string{"is not there": filepath.Join(s.home, "nothing"), "is elsewhere": "/etc"} {
 		tunneltest.SetFolder(t, s.data, workshop, folder)
-		if _, err := s.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", TTLSeconds: 600, WaitMS: 10_000}, store.Sandbox{User: store.OwnerID}); wire.CodeOf(err) != wire.CodePathNotFound {
+		if _, err := s.Open(t.Context(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, TTLSeconds: 600, WaitMS: 10_000}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal}); wire.CodeOf(err) != wire.CodePathNotFound {
 			t.Errorf("a folder that %s: %v", name, err)
 		}
 	}

@@ -94,6 +94,7 @@ type Hub struct {
 	machines map[string]computer // guarded by mu
 	arriving *machine            // being enrolled, so that a revocation finds it; guarded by mu
 	seen     map[string]int64    // signs of life that are to be written down; guarded by mu
+	openings map[string]question // questions for sessions, by the session's id; guarded by mu
 }
 
 // New opens the data and puts the faces together. The hub ends with ctx or
@@ -117,7 +118,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if o.HelloTimeout == 0 {
 		o.HelloTimeout = wire.HelloTimeout
 	}
-	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}, seen: map[string]int64{}}
+	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}, seen: map[string]int64{}, openings: map[string]question{}}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -32,9 +32,9 @@ func (h *Hub) Practice(ctx context.Context, machineID string) error {
 		return offline()
 	}
 	b, err := h.openOn(ctx, m, wire.SessionOpen{
-		PrincipalID: "practice", PrincipalName: "Practice", Title: "Try it safely",
+		PrincipalID: store.OwnPrincipal, PrincipalName: "Practice", Title: "Try it safely",
 		TTLSeconds: int((10 * time.Minute).Seconds()), WaitMS: int(h.o.Wait.Milliseconds()),
-	}, store.Sandbox{Principal: "practice", Template: "practice"})
+	}, store.Sandbox{Principal: store.OwnPrincipal, Template: "practice"})
 	if err != nil {
 		return err
 	}

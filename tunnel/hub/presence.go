@@ -74,10 +74,11 @@ func (h *Hub) recheckAll() {
 	h.spawn(h.lookAtAll)
 }
 
-// lookAtAll ends the connections whose tokens were revoked, and what must not
-// be open. It asks the database once, and again only for those for whom
+// lookAtAll ends the questions and connections whose tokens were revoked, and
+// what must not be open. It asks the database once, and again only for those for whom
 // something seems to have changed.
 func (h *Hub) lookAtAll() {
+	h.recheckOpenings()
 	// In this order: who connects after the list is looked at when it does.
 	list := h.present()
 	holds, err := h.store.Holds(h.ctx)

@@ -281,7 +281,7 @@ func TestSignInOfAnother(t *testing.T) {
 		t.Helper()
 		ctx := within(t, 300*time.Millisecond)
 		go func() {
-			_, _ = b.Open(ctx, wire.SessionOpen{PrincipalID: "k", PrincipalName: "x", TTLSeconds: 60, WaitMS: 200}, store.Sandbox{User: user, Principal: "k"})
+			_, _ = b.Open(ctx, wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "x", TTLSeconds: 60, WaitMS: 200}, store.Sandbox{User: user, Principal: store.OwnPrincipal})
 		}()
 		for name, r := range map[string]*raw{"m1": kept, "m7": joined} {
 			_ = r.ws.SetReadDeadline(time.Now().Add(5 * time.Second))

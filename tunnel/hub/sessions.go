@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +64,13 @@ func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b stor
 	rand.Read(id)
 	// E2B's host names join a port and an id with a dash, so ids have none.
 	o.SessionID = "i" + hex.EncodeToString(id)
+	ctx, shutOut := context.WithCancelCause(ctx)
+	defer shutOut(nil)
+	defer h.asks(o.SessionID, question{m.proven().user, b.Principal, shutOut})()
+	// A program's work goes on when it has left: it may be shut out by now.
+	if live, err := h.store.PrincipalLive(ctx, m.proven().user, b.Principal); err == nil && !live {
+		return store.Sandbox{}, revoked(store.ErrRevoked)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(o.WaitMS)*time.Millisecond+grace,
 		errors.New("the computer did not say how the question ended"))
 	defer cancel()
@@ -72,7 +81,10 @@ func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b stor
 		if ctx.Err() != nil {
 			// It may have been opened at the last moment.
 			m.closeSession(o.SessionID)
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			switch {
+			case errors.Is(context.Cause(ctx), store.ErrRevoked):
+				err = revoked(context.Cause(ctx))
+			case errors.Is(ctx.Err(), context.DeadlineExceeded):
 				err = wire.Wrap(err, wire.CodeUndelivered, "The computer did not answer in time, so nothing was opened.")
 			}
 		}
@@ -81,10 +93,56 @@ func (h *Hub) openOn(ctx context.Context, m computer, o wire.SessionOpen, b stor
 	b.ID, b.User, b.Machine, b.Folder, b.Mode = o.SessionID, m.proven().user, m.machineID(), opened.Folder, opened.Mode
 	if b, err = m.note(ctx, b, time.Duration(opened.TTLSeconds)*time.Second); err != nil {
 		m.closeSession(o.SessionID)
+		if cause := context.Cause(ctx); errors.Is(cause, store.ErrRevoked) {
+			err = cause
+		}
+		if errors.Is(err, store.ErrRevoked) {
+			h.log.Info("A program was shut out before its session was open", "session", o.SessionID)
+			return store.Sandbox{}, revoked(err)
+		}
 		h.log.Error("Sandbox could not be noted", "err", err)
 		return store.Sandbox{}, asWire(err)
 	}
 	return b, nil
+}
+
+// revoked is what a program hears that was shut out while it asked.
+func revoked(cause error) error {
+	return wire.Wrap(cause, wire.CodeForbidden, "This program was shut out: its key was revoked, or its person disconnected it. Nothing was opened.")
+}
+
+// question is for a session, and waits for its person.
+type question struct {
+	user, principal string
+	shutOut         context.CancelCauseFunc
+}
+
+// asks notes a question until done is called, so that a revocation finds it.
+func (h *Hub) asks(session string, q question) (done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.openings[session] = q
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.openings, session)
+	}
+}
+
+// recheckOpenings ends the questions of those who were shut out.
+func (h *Hub) recheckOpenings() {
+	h.mu.Lock()
+	asked := slices.Collect(maps.Values(h.openings))
+	h.mu.Unlock()
+	for _, q := range asked {
+		live, err := h.store.PrincipalLive(h.ctx, q.user, q.principal)
+		switch {
+		case err != nil && h.ctx.Err() == nil:
+			h.log.Error("A program's question could not be checked", "err", err)
+		case err == nil && !live:
+			q.shutOut(store.ErrRevoked)
+		}
+	}
 }
 
 // note keeps the sandbox of a session that has just been opened.

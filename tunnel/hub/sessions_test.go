@@ -29,7 +29,7 @@ func (b *bench) opening(t *testing.T, r *raw, ttl int) store.Sandbox {
 	}
 	done := make(chan result, 1)
 	go func() {
-		box, err := b.Open(context.Background(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test program", TTLSeconds: ttl, WaitMS: 5000}, store.Sandbox{User: store.OwnerID, Principal: "k1", Template: "base"})
+		box, err := b.Open(context.Background(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "Test program", TTLSeconds: ttl, WaitMS: 5000}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal, Template: "base"})
 		done <- result{box, err}
 	}()
 	m := r.until(wire.TypeSessionOpen)
@@ -124,7 +124,7 @@ func TestStatusWhileOpening(t *testing.T) {
 	for range 60 {
 		opened := make(chan store.Sandbox, 1)
 		go func() {
-			box, err := b.Open(context.Background(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test program", TTLSeconds: 600, WaitMS: 20_000}, store.Sandbox{User: store.OwnerID, Principal: "k1", Template: "base"})
+			box, err := b.Open(context.Background(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "Test program", TTLSeconds: 600, WaitMS: 20_000}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal, Template: "base"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -156,7 +156,7 @@ func TestMachineThatDoesNotAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.Open(ctx, wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test program", WaitMS: 5000}, store.Sandbox{User: store.OwnerID})
+		_, err := b.Open(ctx, wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "Test program", WaitMS: 5000}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal})
 		done <- err
 	}()
 	m := r.until(wire.TypeSessionOpen)
@@ -179,7 +179,7 @@ func TestMachineThatNeverAnswers(t *testing.T) {
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	began := time.Now()
-	_, err := b.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "Test program", WaitMS: 10}, store.Sandbox{User: store.OwnerID})
+	_, err := b.Open(t.Context(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "Test program", WaitMS: 10}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal})
 	if wire.CodeOf(err) != wire.CodeUndelivered || !strings.Contains(err.Error(), "did not answer in time") {
 		t.Errorf("Open: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestMachineThatNeverAnswers(t *testing.T) {
 func TestTwoMachines(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if _, err := b.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "x", WaitMS: 100}, store.Sandbox{User: store.OwnerID}); wire.CodeOf(err) != wire.CodeOffline || !strings.Contains(err.Error(), "No computer") {
+	if _, err := b.Open(t.Context(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "x", WaitMS: 100}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal}); wire.CodeOf(err) != wire.CodeOffline || !strings.Contains(err.Error(), "No computer") {
 		t.Errorf("with no machine: %v", err)
 	}
 	r1 := b.join(t, b.token(t, "m1"), hello("m1"))
@@ -267,7 +267,7 @@ func TestNotifySessionEnded(t *testing.T) {
 	f := &tunneltest.Folder{Dir: t.TempDir()}
 	dir := t.TempDir()
 	p := tunneltest.New(t, f.Handle, func(h *hub.Options, _ *tunnel.Options) { h.Data = dir })
-	box, err := p.Hub.Open(t.Context(), wire.SessionOpen{PrincipalID: "k1", PrincipalName: "x", TTLSeconds: 60, WaitMS: 5000}, store.Sandbox{User: store.OwnerID, Principal: "k1"})
+	box, err := p.Hub.Open(t.Context(), wire.SessionOpen{PrincipalID: store.OwnPrincipal, PrincipalName: "x", TTLSeconds: 60, WaitMS: 5000}, store.Sandbox{User: store.OwnerID, Principal: store.OwnPrincipal})
 	if err != nil {
 		t.Fatal(err)
 	}

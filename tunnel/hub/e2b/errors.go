@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
 
@@ -57,8 +58,11 @@ func (s sentence) Error() string { return string(s) }
 
 func means(err error) (meaning, string) {
 	var e *wire.Error
-	if !errors.As(err, &e) {
+	switch {
+	case !errors.As(err, &e):
 		return meanings[wire.CodeInternal], "Something went wrong in the hub; its log says what."
+	case errors.Is(err, store.ErrRevoked): // as if it came with a key that is none
+		return meaning{connect.CodeUnauthenticated, http.StatusUnauthorized}, e.Message
 	}
 	if m, ok := meanings[e.Code]; ok {
 		return m, e.Message

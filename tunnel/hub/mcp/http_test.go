@@ -197,7 +197,7 @@ func TestTooManyAtOnce(t *testing.T) {
 func TestScopes(t *testing.T) {
 	const secret = "access-token-of-the-test"
 	var mu sync.Mutex
-	who := mcp.Principal{ID: "client-1", Name: "Chat program", User: store.OwnerID, Scopes: []string{mcp.ScopeRead}}
+	who := mcp.Principal{Name: "Chat program", User: store.OwnerID, Scopes: []string{mcp.ScopeRead}}
 	asked := make(chan *wire.SessionOpen, 8)
 	r := newRig(t, func(_ context.Context, m wire.Message) error {
 		if p, ok := m.Payload.(*wire.SessionOpen); ok {
@@ -206,6 +206,11 @@ func TestScopes(t *testing.T) {
 		return nil
 	}, func(h *hub.Options, _ *tunnel.Options) {
 		h.MCP = func(o *mcp.Options) {
+			k, err := o.Store.AddKey(t.Context(), store.OwnerID, "Stands for a sign-in")
+			if err != nil {
+				t.Error(err)
+			}
+			who.ID = k.ID
 			o.Resource, o.Issuer = "https://hub.example/mcp", "https://hub.example"
 			o.Verify = func(_ context.Context, token string) (mcp.Principal, error) {
 				mu.Lock()
@@ -219,7 +224,7 @@ func TestScopes(t *testing.T) {
 	})
 	s := r.client(t, secret, "2025-11-25")
 	call(t, s, "list_directory", nil).ok("empty")
-	if p := <-asked; p.PrincipalID != "client-1" || p.PrincipalName != "Chat program" {
+	if p := <-asked; p.PrincipalID != who.ID || p.PrincipalName != "Chat program" {
 		t.Errorf("the person was asked for %+v", p)
 	}
 	post := func(token, tool string) (int, http.Header) {

@@ -54,7 +54,7 @@ func TestEachUserHasTheirOwn(t *testing.T) {
 	if err := s.RevokeMachine(ctx, bob, "m1"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Bob revokes Ann's computer: %v", err)
 	}
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: bob, Machine: "m1", Principal: "k"}, time.Hour); !errors.Is(err, ErrNotFound) {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: bob, Machine: "m1", Principal: OwnPrincipal}, time.Hour); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Bob's sandbox on Ann's computer: %v", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestAComputerChangesHands(t *testing.T) {
 	if _, err := s.RecordHead(ctx, "m1", 5, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: ann, Machine: "m1", Principal: "k"}, time.Hour); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: ann, Machine: "m1", Principal: OwnPrincipal}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	pair, err := s.AddPairingToken(ctx, bob, "Mine now")
@@ -149,5 +149,58 @@ func TestDataFromBefore(t *testing.T) {
 	}
 	if b, err := s.Sandbox(ctx, "i1"); err != nil || b.User != OwnerID || b.Ended {
 		t.Errorf("the sandbox: %+v, %v", b, err)
+	}
+}
+
+// Who was shut out gets no sandbox, though its person agreed a moment ago.
+func TestWhoIsShutOutOpensNothing(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	ann, bob := people(t, s)
+	if _, err := s.AddMachineToken(ctx, ann, "m1", "PC", false); err != nil {
+		t.Fatal(err)
+	}
+	var token string
+	if err := s.db.QueryRow(`SELECT id FROM tokens WHERE kind = 'machine'`).Scan(&token); err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.AddKey(ctx, ann, "Agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.AddKey(ctx, bob, "Bob's")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(`INSERT INTO signins (id, user_id, client, scope, resource, created) VALUES ('s1', ?, 'p1', '', 'https://hub.example/mcp', 1)`, ann); err != nil {
+		t.Fatal(err)
+	}
+	add := func(principal string) error {
+		b, err := s.AddSandbox(ctx, Sandbox{ID: newID("i"), User: ann, Machine: "m1", Principal: principal}, time.Hour)
+		if live, lerr := s.PrincipalLive(ctx, ann, principal); lerr != nil || live != (err == nil) {
+			t.Errorf("%q is live: %v, %v", principal, live, lerr)
+		}
+		if err == nil {
+			if b, err := s.Sandbox(ctx, b.ID); err != nil || b.Ended || b.Principal != principal {
+				t.Errorf("%+v, %v", b, err)
+			}
+		}
+		return err
+	}
+	for _, good := range []string{key.ID, "s1", OwnPrincipal} {
+		if err := add(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "elsewhere", User: ann, Machine: "m2", Principal: key.ID}, time.Hour); !errors.Is(err, ErrNotFound) {
+		t.Errorf("on no computer of hers: %v", err)
+	}
+	if err := errors.Join(s.RevokeKey(ctx, ann, key.ID), s.RevokeSignIn(ctx, "s1", "test")); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{key.ID, "s1", other.ID, token, "", "k1"} {
+		if err := add(bad); !errors.Is(err, ErrRevoked) {
+			t.Errorf("%q: %v", bad, err)
+		}
 	}
 }

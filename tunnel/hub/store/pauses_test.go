@@ -18,7 +18,7 @@ func TestPausedSandboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func(id string, ttl time.Duration, pauses bool) {
-		b, err := s.AddSandbox(ctx, Sandbox{ID: id, User: OwnerID, Machine: "m1", Principal: "k", EndPauses: pauses, AutoResume: pauses}, ttl)
+		b, err := s.AddSandbox(ctx, Sandbox{ID: id, User: OwnerID, Machine: "m1", Principal: OwnPrincipal, EndPauses: pauses, AutoResume: pauses}, ttl)
 		if err != nil || b.Life != ttl || b.Paused {
 			t.Fatalf("added %+v, %v", b, err)
 		}
@@ -48,7 +48,7 @@ func TestPausedSandboxes(t *testing.T) {
 	}
 	next("long", time.Hour-pauseLead)
 	list := func(q Query) (ids []string) {
-		q.Principal, q.Limit, q.Oldest = "k", 10, true
+		q.Principal, q.Limit, q.Oldest = OwnPrincipal, 10, true
 		all, err := s.Sandboxes(ctx, q)
 		if err != nil {
 			t.Fatal(err)

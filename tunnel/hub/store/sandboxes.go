@@ -55,9 +55,29 @@ func (s *Store) scanSandbox(scan func(...any) error) (Sandbox, error) {
 	return b, nil
 }
 
+// OwnPrincipal is the hub itself: its practice is nobody's key.
+const OwnPrincipal = "practice"
+
+// ErrRevoked means that who asks was shut out: its key or sign-in is not live.
+var ErrRevoked = errors.New("the key or sign-in was revoked")
+
+// livePrincipal tells whether ?1 may open something for the user ?2.
+const livePrincipal = `(?1 = '` + OwnPrincipal + `' OR EXISTS (SELECT 1 FROM tokens WHERE id = ?1 AND kind = 'key' AND user_id = ?2 AND revoked = 0)
+	OR EXISTS (SELECT 1 FROM signins WHERE id = ?1 AND user_id = ?2 AND revoked = 0))`
+
+// PrincipalLive tells whether a key or a program's sign-in of a user is good.
+func (s *Store) PrincipalLive(ctx context.Context, user, id string) (bool, error) {
+	var live bool
+	if err := s.db.QueryRowContext(ctx, `SELECT `+livePrincipal, id, user).Scan(&live); err != nil {
+		return false, fmt.Errorf("look up who asks: %w", err)
+	}
+	return live, nil
+}
+
 // AddSandbox notes a sandbox that the person agreed to just now, and forgets
-// those that ended long ago. It returns b with the times filled in. ErrNotFound
-// when the machine is not (any more) b's user's.
+// those that ended long ago. It returns b with the times filled in. ErrRevoked
+// when b's principal is not (any more) one of b's user; ErrNotFound when the
+// machine is not.
 func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (Sandbox, error) {
 	if b.Metadata == nil {
 		b.Metadata = map[string]string{}
@@ -68,9 +88,16 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (S
 	}
 	b.Started = fromMS(ms(s.now()))
 	b.EndsAt, b.Life, b.Paused = fromMS(ms(s.steady().Add(ttl))), ttl, false
-	if err := affected(s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at, end_pauses, auto_resume, life)
-		SELECT ?, user_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM machines WHERE id = ? AND user_id = ?`,
-		b.ID, b.Principal, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt), b.EndPauses, b.AutoResume, ttl.Milliseconds(), b.Machine, b.User)); err != nil {
+	// In one statement: the person may have shut the program out since it asked.
+	err = affected(s.db.ExecContext(ctx, `INSERT INTO sandboxes (id, user_id, machine, principal, template, metadata, folder, mode, started, ends_at, end_pauses, auto_resume, life)
+		SELECT ?3, user_id, id, ?1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM machines WHERE id = ?13 AND user_id = ?2 AND `+livePrincipal,
+		b.Principal, b.User, b.ID, b.Template, string(metadata), b.Folder, b.Mode, ms(b.Started), ms(b.EndsAt), b.EndPauses, b.AutoResume, ttl.Milliseconds(), b.Machine))
+	if errors.Is(err, ErrNotFound) {
+		if live, lerr := s.PrincipalLive(ctx, b.User, b.Principal); lerr == nil && !live {
+			err = ErrRevoked
+		}
+	}
+	if err != nil {
 		return Sandbox{}, fmt.Errorf("add sandbox: %w", err)
 	}
 	if _, err := s.db.ExecContext(ctx, `DELETE FROM sandboxes WHERE ends_at < ?1 OR ended > 0 AND ended < ?1`, ms(s.steady().Add(-kept))); err != nil {

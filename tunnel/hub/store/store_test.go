@@ -202,7 +202,7 @@ func TestSandboxesAreForgotten(t *testing.T) {
 	if _, err := s.Connected(ctx, Machine{ID: "m1", User: OwnerID}); err != nil {
 		t.Fatal(err)
 	}
-	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: OwnerID, Machine: "m1", Principal: "k1"}, time.Minute)
+	old, err := s.AddSandbox(ctx, Sandbox{ID: "i1", User: OwnerID, Machine: "m1", Principal: OwnPrincipal}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestSandboxesAreForgotten(t *testing.T) {
 		t.Errorf("ended after its time: %v", err)
 	}
 	now = now.Add(2 * kept)
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", User: OwnerID, Machine: "m1", Principal: "k1"}, time.Minute); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "i2", User: OwnerID, Machine: "m1", Principal: OwnPrincipal}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Sandbox(ctx, old.ID); !errors.Is(err, ErrNotFound) {
@@ -278,7 +278,7 @@ func TestSandboxesKeepTheirTimeWhenTheClockIsSet(t *testing.T) {
 	}
 	even := time.Now()
 	s.steady = func() time.Time { return even }
-	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", User: OwnerID, Machine: "m1", Principal: "k1"}, time.Hour); err != nil {
+	if _, err := s.AddSandbox(ctx, Sandbox{ID: "sb1", User: OwnerID, Machine: "m1", Principal: OwnPrincipal}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for _, jump := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
