@@ -15,7 +15,7 @@ func (h *Hub) mcpAddress() string { return strings.TrimRight(h.o.PublicURL, "/")
 // in on the hub's pages. Each time that they do, it is a new one.
 func (h *Hub) programOf(ctx context.Context, token string) (mcp.Principal, error) {
 	a, err := h.oauth.Program(ctx, token)
-	return mcp.Principal{ID: a.SignIn, Name: a.Name, User: a.User, Scopes: a.Scopes, Expires: a.Expires}, err
+	return mcp.Principal{ID: a.SignIn, Name: a.Called, Agent: a.Name, User: a.User, Scopes: a.Scopes, Expires: a.Expires}, err
 }
 
 // mcpOptions are what the face for MCP clients needs of the hub.

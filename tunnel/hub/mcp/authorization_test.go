@@ -21,9 +21,11 @@ import (
 	"testing"
 	"time"
 
+	"localpc/tunnel"
 	"localpc/tunnel/hub"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/tunneltest"
+	"localpc/tunnel/wire"
 )
 
 const password = "a quiet harbour at noon"
@@ -31,6 +33,7 @@ const password = "a quiet harbour at noon"
 // site is a hub with pages, and its owner's browser.
 type site struct {
 	t       *testing.T
+	hub     *hub.Hub
 	url     string
 	browser *http.Client // logged in
 	plain   *http.Client // a program's
@@ -60,6 +63,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.hub = h
 	server, done := h.Server(), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -84,6 +88,34 @@ func newSite(t *testing.T) *site {
 		t.Fatalf("log in: %d %s", resp.StatusCode, body)
 	}
 	return s
+}
+
+// computer connects one of the owner's; ask stands for them.
+func (s *site) computer(ask func(context.Context, wire.Message) error) {
+	s.t.Helper()
+	token, err := s.hub.MachineToken(s.t.Context(), "m1", "PC")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	online := make(chan struct{}, 1)
+	tunneltest.Run(s.t, tunnel.Options{URL: s.url, Token: func(context.Context) (string, error) { return token, nil },
+		Hello: func() wire.Hello {
+			return wire.Hello{Software: "localpc/test", Protocol: wire.Version, MachineID: "m1", DisplayName: "PC", Platform: "linux", Arch: "amd64", Capabilities: []string{"files"}, Sessions: []string{}}
+		},
+		Status: func() wire.Status { return wire.Status{} }, Handler: (&tunneltest.Folder{Dir: s.t.TempDir(), Ask: ask}).Handle, Log: tunneltest.Log(s.t),
+		OnState: func(now tunnel.State) {
+			if now.Phase == tunnel.Online {
+				select {
+				case online <- struct{}{}:
+				default:
+				}
+			}
+		}})
+	select {
+	case <-online:
+	case <-time.After(30 * time.Second):
+		s.t.Fatal("the computer did not connect")
+	}
 }
 
 // do sends a request, with a form when it is not nil.
@@ -133,9 +165,9 @@ func (s *site) register(redirect string) string {
 	return answer.ID
 }
 
-// agree is what the person does with the address that a program opens: it
-// returns where the browser goes with the answer.
-func (s *site) agree(address string) string {
+// agree is what the person does with the address that a program opens, which
+// they call so: it returns where the browser goes with the answer.
+func (s *site) agree(address, name string) string {
 	s.t.Helper()
 	resp, body := s.do(s.browser, http.MethodGet, address, nil)
 	page, err := url.Parse(resp.Header.Get("Location"))
@@ -143,7 +175,7 @@ func (s *site) agree(address string) string {
 		s.t.Fatalf("authorize leads to %s: %d %s", page, resp.StatusCode, body)
 	}
 	s.do(s.browser, http.MethodGet, page.String(), nil)
-	resp, body = s.do(s.browser, http.MethodPost, "/connect/answer", url.Values{"request": {page.Query().Get("request")}, "answer": {"yes"}}, "Origin", s.url)
+	resp, body = s.do(s.browser, http.MethodPost, "/connect/answer", url.Values{"request": {page.Query().Get("request")}, "answer": {"yes"}, "name": {name}}, "Origin", s.url)
 	if resp.StatusCode != http.StatusSeeOther {
 		s.t.Fatalf("answer: %d %s", resp.StatusCode, body)
 	}
@@ -190,7 +222,7 @@ func TestAuthorizationConformance(t *testing.T) {
 			address = lines.Text()
 		}
 		if listens && address != "" {
-			s.do(s.plain, http.MethodGet, s.agree(address), nil)
+			s.do(s.plain, http.MethodGet, s.agree(address, ""), nil)
 			address = ""
 		}
 	}
@@ -243,8 +275,8 @@ func TestTokensOfPrograms(t *testing.T) {
 	}
 
 	id := s.register(redirect)
-	to, err := url.Parse(s.agree("/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {id}, "redirect_uri": {redirect}, "scope": {"machines:read"}, "state": {"x"}, "resource": {s.url + "/mcp"},
-		"code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, "code_challenge_method": {"S256"}}.Encode()))
+	to, err := url.Parse(s.agree("/oauth/authorize?"+url.Values{"response_type": {"code"}, "client_id": {id}, "redirect_uri": {redirect}, "scope": {"machines:read"}, "state": {"x"}, "resource": {s.url + "/mcp"},
+		"code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, "code_challenge_method": {"S256"}}.Encode(), " Coding helper "))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,6 +291,21 @@ func TestTokensOfPrograms(t *testing.T) {
 	}
 	if resp, body := ask(tokens.Access, "tools/list", "{}"); resp.StatusCode != http.StatusOK || !strings.Contains(body, "list_machines") {
 		t.Errorf("with a token: %d %s", resp.StatusCode, body)
+	}
+	// On a computer it has the name that its person gave it; its own is its claim.
+	asked := make(chan *wire.SessionOpen, 1)
+	s.computer(func(_ context.Context, m wire.Message) error {
+		if p, ok := m.Payload.(*wire.SessionOpen); ok {
+			asked <- p
+			return wire.Errorf(wire.CodeDenied, "No.")
+		}
+		return nil
+	})
+	if resp, body := ask(tokens.Access, "tools/call", `{"name":"list_directory","arguments":{}}`); resp.StatusCode != http.StatusOK {
+		t.Fatalf("list_directory: %d %s", resp.StatusCode, body)
+	}
+	if p := <-asked; p.PrincipalName != "Coding helper" || p.Agent != "Suite" {
+		t.Errorf("the person is asked for %+v", p)
 	}
 	if resp, body := ask(tokens.Access, "tools/call", `{"name":"run_command","arguments":{"command":"true"}}`); resp.StatusCode != http.StatusForbidden ||
 		!strings.Contains(resp.Header.Get("WWW-Authenticate"), `insufficient_scope`) || !strings.Contains(resp.Header.Get("WWW-Authenticate"), "machines:use") {

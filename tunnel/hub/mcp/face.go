@@ -56,8 +56,11 @@ var Scopes = []string{ScopeRead, ScopeUse, ScopeInput}
 // Principal is who calls, as proven by a key or an access token.
 type Principal struct {
 	ID   string // of the key or the client; owns sessions and results
-	Name string // as the person connected it
-	User string // whose computers it may use
+	Name string // as the person named it
+	// Agent is what the program called itself when the person let it in; "" for a
+	// key's. It proves nothing.
+	Agent string
+	User  string // whose computers it may use
 	// Scopes are what it may do.
 	Scopes []string
 	// Expires is when its token ends; zero: it does not.

@@ -173,7 +173,7 @@ func (f *Face) within(ctx context.Context, j *job, req *sdk.CallToolRequest, mac
 		return nil, err
 	}
 	for again := false; ; again = true {
-		b, err := f.session(ctx, j, m, agentOf(req))
+		b, err := f.session(ctx, j, m, agentOf(j.who, req))
 		if err != nil {
 			return nil, err
 		}
@@ -188,8 +188,12 @@ func (f *Face) within(ctx context.Context, j *job, req *sdk.CallToolRequest, mac
 	}
 }
 
-// agentOf is what a client says of itself; it grants nothing.
-func agentOf(req *sdk.CallToolRequest) string {
+// agentOf is what a client says of itself; it grants nothing. What its person
+// read when they let it in goes before what it says now.
+func agentOf(who Principal, req *sdk.CallToolRequest) string {
+	if who.Agent != "" {
+		return who.Agent
+	}
 	info := req.ClientInfo()
 	if info == nil {
 		return ""

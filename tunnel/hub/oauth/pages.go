@@ -102,6 +102,18 @@ func (f *Face) Approve(ctx context.Context, id, user string) (string, error) {
 	return f.back(r, url.Values{"code": {code}}), nil
 }
 
+// ApproveProgram is Approve for a program; called is what the user calls it, ""
+// for a name that says nothing. store.ErrCalledTaken when another of their
+// programs has the name.
+func (f *Face) ApproveProgram(ctx context.Context, id, user, called string) (string, error) {
+	code := random(32)
+	r, err := f.store.ApproveProgram(ctx, f.now(), id, user, called, code, f.o.CodeTTL)
+	if err != nil {
+		return "", err
+	}
+	return f.back(r, url.Values{"code": {code}}), nil
+}
+
 // Deny notes, once, that a person said no, and gives where the browser goes
 // with the answer, "" for a device.
 func (f *Face) Deny(ctx context.Context, id string) (string, error) {

@@ -208,7 +208,7 @@ func TestAProgramsTokens(t *testing.T) {
 	}
 	access, refresh := a["access_token"].(string), a["refresh_token"].(string)
 	who, err := h.Program(t.Context(), access)
-	if err != nil || who.Name != "Agent" || who.User != store.OwnerID || strings.Join(who.Scopes, " ") != ScopeUse || who.Resource != h.url+"/mcp" {
+	if err != nil || who.Name != "Agent" || who.Called != "Program "+who.SignIn[1:7] || who.User != store.OwnerID || strings.Join(who.Scopes, " ") != ScopeUse || who.Resource != h.url+"/mcp" {
 		t.Errorf("the token stands for %+v, %v", who, err)
 	}
 	if a, err := h.Access(t.Context(), access); err == nil {

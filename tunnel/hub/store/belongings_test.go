@@ -204,3 +204,33 @@ func TestWhoIsShutOutOpensNothing(t *testing.T) {
 		}
 	}
 }
+
+// A program that signed in before programs had names of their person's has one
+// that says nothing; a computer has none.
+func TestProgramsFromBefore(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	if err := prepare(dir); err != nil {
+		t.Fatal(err)
+	}
+	err := withFile(ctx, filepath.Join(dir, dbName), func(db *sql.DB) error {
+		p, err := migrator(db)
+		if err != nil {
+			return err
+		}
+		if _, err := p.UpTo(ctx, 8); err != nil {
+			return err
+		}
+		_, err = db.ExecContext(ctx, `INSERT INTO signins (id, user_id, client, scope, name, resource, created) VALUES
+			('s0123456789abcdef', 'owner', 'p1', '', 'Claude', 'https://hub.example/mcp', 1), ('sfedcba9876543210', 'owner', 'ours', '', 'PC', '', 2)`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	list, err := s.SignIns(ctx, OwnerID)
+	if err != nil || len(list) != 2 || list[0].Called != calledNothing(list[0].ID) || list[0].Name != "Claude" || list[1].Called != "" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

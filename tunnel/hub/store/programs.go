@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -16,6 +18,34 @@ type Program struct {
 	Source    string // the network that it came from
 	Created   time.Time
 }
+
+// ErrCalledTaken means that a key or a program of the same person has that name:
+// on their computers one could be taken for the other.
+var ErrCalledTaken = errors.New("another of your programs has this name")
+
+// nameTaken tells whether a live key or program of a user has a name, or one
+// that differs only in case.
+func nameTaken(ctx context.Context, tx *sql.Tx, user, name string) (bool, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT name FROM tokens WHERE kind = 'key' AND user_id = ?1 AND revoked = 0
+		UNION ALL SELECT called FROM signins WHERE user_id = ?1 AND revoked = 0 AND resource <> ''`, user)
+	if err != nil {
+		return false, fmt.Errorf("look up names: %w", err)
+	}
+	defer rows.Close()
+	taken := false
+	for rows.Next() {
+		var other string
+		if err := rows.Scan(&other); err != nil {
+			return false, fmt.Errorf("look up names: %w", err)
+		}
+		taken = taken || strings.EqualFold(other, name)
+	}
+	return taken, rows.Err()
+}
+
+// calledNothing is what a program is called whose person did not say. Nobody
+// can choose it, and it does not come again.
+func calledNothing(signIn string) string { return "Program " + signIn[1:7] }
 
 // Bounds of what anybody can sign up.
 const (

@@ -50,10 +50,11 @@ type SignInRequest struct {
 	Machine, MachineName, System, Address, Source string
 	Match                                         string
 	// Resource is what a program's token is to be for; "" for a computer's.
-	// MachineName is what it calls itself then.
-	Resource string
-	Device   bool
-	Until    time.Time
+	// MachineName is what it calls itself then, and Called what the person who
+	// said yes calls it, "" when they did not say.
+	Resource, Called string
+	Device           bool
+	Until            time.Time
 }
 
 func (s *Store) userCode(code string) []byte {
@@ -103,9 +104,9 @@ func findRequest(ctx context.Context, q querier, where string, arg any) (request
 	var scope string
 	var created, expires, polled, every int64
 	err := q.QueryRowContext(ctx, `SELECT id, status, client, scope, redirect, state, nonce, challenge, machine, machine_name, system, address, source,
-		match, resource, device_hash IS NOT NULL, user_id, signin, created, expires, polled, poll_every FROM signin_requests WHERE `+where, arg).
+		match, resource, called, device_hash IS NOT NULL, user_id, signin, created, expires, polled, poll_every FROM signin_requests WHERE `+where, arg).
 		Scan(&r.ID, &r.status, &r.Client, &scope, &r.Redirect, &r.State, &r.Nonce, &r.Challenge, &r.Machine, &r.MachineName, &r.System, &r.Address, &r.Source,
-			&r.Match, &r.Resource, &r.Device, &r.user, &r.signIn, &created, &expires, &polled, &every)
+			&r.Match, &r.Resource, &r.Called, &r.Device, &r.user, &r.signIn, &created, &expires, &polled, &every)
 	if err != nil {
 		return requestRow{}, one(err)
 	}
@@ -144,15 +145,22 @@ func (s *Store) WaitingDevice(ctx context.Context, now time.Time, userCode strin
 // more or the user left the hub; ErrTaken when another user is signed in with
 // the machine.
 func (s *Store) ApproveSignIn(ctx context.Context, now time.Time, id, user, code string, codeFor time.Duration) (SignInRequest, error) {
-	return s.answer(ctx, now, id, "approved", user, code, codeFor)
+	return s.answer(ctx, now, id, "approved", user, "", code, codeFor)
+}
+
+// ApproveProgram is ApproveSignIn for a program's request; called is what the
+// person calls it, "" for a name that says nothing. ErrCalledTaken when a key or
+// another program of theirs has the name.
+func (s *Store) ApproveProgram(ctx context.Context, now time.Time, id, user, called, code string, codeFor time.Duration) (SignInRequest, error) {
+	return s.answer(ctx, now, id, "approved", user, called, code, codeFor)
 }
 
 // DenySignIn notes that a person said no, once.
 func (s *Store) DenySignIn(ctx context.Context, now time.Time, id string) (SignInRequest, error) {
-	return s.answer(ctx, now, id, "denied", "", "", 0)
+	return s.answer(ctx, now, id, "denied", "", "", "", 0)
 }
 
-func (s *Store) answer(ctx context.Context, now time.Time, id, status, user, code string, codeFor time.Duration) (SignInRequest, error) {
+func (s *Store) answer(ctx context.Context, now time.Time, id, status, user, called, code string, codeFor time.Duration) (SignInRequest, error) {
 	var out SignInRequest
 	err := s.begin(ctx, "answer sign-in request", func(tx *sql.Tx) error {
 		r, err := findRequest(ctx, tx, `id = ?`, id)
@@ -162,12 +170,24 @@ func (s *Store) answer(ctx context.Context, now time.Time, id, status, user, cod
 		if r.status != "waiting" || r.over(now) {
 			return ErrNotFound
 		}
+		if r.Resource == "" {
+			called = ""
+		}
 		out = r.SignInRequest
+		out.Called = called
 		var codeHash []byte
 		if status == "approved" {
 			// Their browser was let in a moment ago; they may be gone since.
 			if err := present(ctx, tx, user); err != nil {
 				return err
+			}
+			if called != "" {
+				switch taken, err := nameTaken(ctx, tx, user, called); {
+				case err != nil:
+					return err
+				case taken:
+					return ErrCalledTaken
+				}
 			}
 			if r.Machine != "" {
 				var taken bool
@@ -190,8 +210,8 @@ func (s *Store) answer(ctx context.Context, now time.Time, id, status, user, cod
 				r.Until = now.Add(codeFor)
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE signin_requests SET status = ?, user_id = ?, code_hash = ?, created = ?, expires = ? WHERE id = ?`,
-			status, user, codeHash, ms(now), ms(r.Until), id); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE signin_requests SET status = ?, user_id = ?, called = ?, code_hash = ?, created = ?, expires = ? WHERE id = ?`,
+			status, user, called, codeHash, ms(now), ms(r.Until), id); err != nil {
 			return fmt.Errorf("answer sign-in request: %w", err)
 		}
 		return nil

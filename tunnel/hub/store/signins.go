@@ -16,8 +16,9 @@ type SignIn struct {
 	User     string    `json:"user"`
 	Client   string    `json:"client"`
 	Scopes   []string  `json:"scopes"`
-	Machine  string    `json:"machine"` // "" until a machine came with it
-	Name     string    `json:"name"`    // as the machine calls itself
+	Machine  string    `json:"machine"`          // "" until a machine came with it
+	Name     string    `json:"name"`             // as the machine or program calls itself
+	Called   string    `json:"called,omitempty"` // as its person calls a program
 	System   string    `json:"system"`
 	Address  string    `json:"address"`            // who asked for it
 	Resource string    `json:"resource,omitempty"` // set for a program's
@@ -48,11 +49,24 @@ func (s *Store) begin(ctx context.Context, what string, do func(*sql.Tx) error) 
 // is bound to it at once and takes the place of the earlier ones.
 func (s *Store) addSignIn(ctx context.Context, tx *sql.Tx, now time.Time, r SignInRequest, user string, p Pair) (Issued, error) {
 	id := newID("s")
-	if _, err := tx.ExecContext(ctx, `INSERT INTO signins (id, user_id, client, scope, name, system, address, resource, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, user, r.Client, strings.Join(r.Scopes, " "), r.MachineName, r.System, r.Address, r.Resource, ms(s.now())); err != nil {
+	if r.Resource != "" && r.Called != "" {
+		// A key of that name may have been made since the person answered.
+		taken, err := nameTaken(ctx, tx, user, r.Called)
+		if err != nil {
+			return Issued{}, err
+		}
+		if taken {
+			r.Called = ""
+		}
+	}
+	if r.Resource != "" && r.Called == "" {
+		r.Called = calledNothing(id)
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO signins (id, user_id, client, scope, name, called, system, address, resource, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, user, r.Client, strings.Join(r.Scopes, " "), r.MachineName, r.Called, r.System, r.Address, r.Resource, ms(s.now())); err != nil {
 		return Issued{}, fmt.Errorf("sign in: %w", err)
 	}
-	out := Issued{Pair: p, Nonce: r.Nonce, Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Name: r.MachineName, Resource: r.Resource, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
+	out := Issued{Pair: p, Nonce: r.Nonce, Access: Access{SignIn: id, User: user, Client: r.Client, Machine: r.Machine, Name: r.MachineName, Called: r.Called, Resource: r.Resource, Scopes: r.Scopes, Expires: now.Add(p.AccessFor)}}
 	if r.Machine != "" {
 		var err error
 		if out.Ended, err = s.bind(ctx, tx, id, user, r.Client, r.Machine, r.MachineName); err != nil {
@@ -168,7 +182,7 @@ func (s *Store) disconnect(ctx context.Context, tx *sql.Tx, user, machine string
 
 // SignIns lists the live sign-ins of a user ("" for everybody's), oldest first.
 func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, client, scope, machine, name, system, address, resource, created, last_used FROM signins
+	rows, err := s.db.QueryContext(ctx, `SELECT id, user_id, client, scope, machine, name, called, system, address, resource, created, last_used FROM signins
 		WHERE revoked = 0 AND (?1 = '' OR user_id = ?1) ORDER BY created, id`, user)
 	if err != nil {
 		return nil, fmt.Errorf("list sign-ins: %w", err)
@@ -179,7 +193,7 @@ func (s *Store) SignIns(ctx context.Context, user string) ([]SignIn, error) {
 		var v SignIn
 		var scope string
 		var created, used int64
-		if err := rows.Scan(&v.ID, &v.User, &v.Client, &scope, &v.Machine, &v.Name, &v.System, &v.Address, &v.Resource, &created, &used); err != nil {
+		if err := rows.Scan(&v.ID, &v.User, &v.Client, &scope, &v.Machine, &v.Name, &v.Called, &v.System, &v.Address, &v.Resource, &created, &used); err != nil {
 			return nil, fmt.Errorf("list sign-ins: %w", err)
 		}
 		v.Scopes, v.Created, v.LastUsed = strings.Fields(scope), fromMS(created), fromMS(used)

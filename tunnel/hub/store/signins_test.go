@@ -512,3 +512,65 @@ func TestUserCodeIsKeyed(t *testing.T) {
 		t.Error("two hubs keep the same code in the same way")
 	}
 }
+
+// A program is called what its person says; never what it calls itself, and
+// never as another of their programs.
+func TestWhatAProgramIsCalled(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx, now := t.Context(), s.Steady()
+	ann, bob := people(t, s)
+	asks := func() string {
+		t.Helper()
+		id := newID("q")
+		r := SignInRequest{ID: id, Client: "p1", MachineName: "Claude", Resource: "https://hub.example/mcp", Source: id, Redirect: "http://127.0.0.1:1/callback", Until: now.Add(time.Minute)}
+		if err := s.AddSignInRequest(ctx, now, r, "", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	redeem := func(id, want string) string {
+		t.Helper()
+		p := hourPair
+		p.Access, p.Refresh = newSecret("a_", 16), newSecret("r_", 16)
+		i, err := s.RedeemCode(ctx, now, "p1", "code "+id, func(SignInRequest) (Pair, error) { return p, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = "Program " + i.SignIn[1:7]
+		}
+		a, err := s.FindAccess(ctx, now, p.Access)
+		if err != nil || a.Called != want || i.Called != want || a.Name != "Claude" {
+			t.Errorf("%+v, %v; want it called %q", a, err, want)
+		}
+		return i.SignIn
+	}
+	approve := func(user, called string, want error) string {
+		t.Helper()
+		id := asks()
+		if _, err := s.ApproveProgram(ctx, now, id, user, called, "code "+id, time.Minute); !errors.Is(err, want) {
+			t.Fatalf("called %q: %v", called, err)
+		}
+		return id
+	}
+	if _, err := s.AddKey(ctx, ann, "Backup"); err != nil {
+		t.Fatal(err)
+	}
+	approve(ann, "backup", ErrCalledTaken)
+	redeem(approve(bob, "backup", nil), "backup")
+	redeem(approve(ann, "", nil), "")
+	first := redeem(approve(ann, "Helper", nil), "Helper")
+	approve(ann, "HELPER", ErrCalledTaken)
+	if err := s.RevokeSignIn(ctx, first, "test"); err != nil {
+		t.Fatal(err)
+	}
+	redeem(approve(ann, "Helper", nil), "Helper")
+	// Two that were answered before either came for its tokens.
+	one, two := approve(ann, "Twin", nil), approve(ann, "Twin", nil)
+	redeem(one, "Twin")
+	redeem(two, "")
+	list, err := s.SignIns(ctx, bob)
+	if err != nil || len(list) != 1 || list[0].Called != "backup" || list[0].Name != "Claude" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -32,11 +32,12 @@ const ahead = time.Minute
 // Access is what a live token stands for.
 type Access struct {
 	SignIn, User, Client, Machine string
-	// Name and Resource are a program's: what it calls itself, and what its
-	// tokens are for. A computer's have no Resource.
-	Name, Resource string
-	Scopes         []string
-	Expires        time.Time
+	// Name is what a computer or program calls itself; it proves nothing. Called
+	// and Resource are a program's: what its person calls it, and what its tokens
+	// are for. A computer's have none.
+	Name, Called, Resource string
+	Scopes                 []string
+	Expires                time.Time
 }
 
 // Pair is a new access token and the refresh token that follows the one it was
@@ -138,9 +139,9 @@ func findToken(ctx context.Context, q querier, token string) (tokenRow, error) {
 	var r tokenRow
 	var scope string
 	var created, expires, retired, used int64
-	err := q.QueryRowContext(ctx, `SELECT t.kind, t.created, t.expires, t.retired, s.id, s.user_id, s.client, s.machine, s.name, s.resource, s.scope, s.last_used
+	err := q.QueryRowContext(ctx, `SELECT t.kind, t.created, t.expires, t.retired, s.id, s.user_id, s.client, s.machine, s.name, s.called, s.resource, s.scope, s.last_used
 		FROM signin_tokens t JOIN signins s ON s.id = t.signin WHERE t.hash = ? AND s.revoked = 0`, hash(token)).
-		Scan(&r.kind, &created, &expires, &retired, &r.SignIn, &r.User, &r.Client, &r.Machine, &r.Name, &r.Resource, &scope, &used)
+		Scan(&r.kind, &created, &expires, &retired, &r.SignIn, &r.User, &r.Client, &r.Machine, &r.Name, &r.Called, &r.Resource, &scope, &used)
 	if err != nil {
 		return tokenRow{}, one(err)
 	}

@@ -234,7 +234,7 @@ func (f *Face) showEndSignIn(w http.ResponseWriter, r *http.Request, u *store.Us
 		name = s.Client
 	}
 	if s.Resource != "" {
-		f.show(w, r, http.StatusOK, "confirm", view{Title: "Disconnect “" + Visible(name) + "”?", Nav: "keys", Data: confirm{
+		f.show(w, r, http.StatusOK, "confirm", view{Title: "Disconnect " + Visible(s.Called) + "?", Nav: "keys", Data: confirm{
 			Lines:  []string{"The program is shut out now, and what it runs on your computers ends. To come back, it has to ask you again."},
 			Action: r.URL.Path, Yes: "Disconnect", To: "/keys", Word: "Keep it"}})
 		return

@@ -266,7 +266,10 @@ func (f fooled) PendingDevice(context.Context, string, netip.Addr) (oauth.Pendin
 	return oauth.Pending{}, store.ErrNotFound
 }
 func (f fooled) Approve(context.Context, string, string) (string, error) { return f.to, nil }
-func (f fooled) Deny(context.Context, string) (string, error)            { return f.to, nil }
+func (f fooled) ApproveProgram(context.Context, string, string, string) (string, error) {
+	return f.to, nil
+}
+func (f fooled) Deny(context.Context, string) (string, error) { return f.to, nil }
 
 func TestAnotherSitesFormsAreRefused(t *testing.T) {
 	t.Parallel()

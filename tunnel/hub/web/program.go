@@ -19,6 +19,7 @@ type programData struct {
 	May   []string // what it asks for, in words
 	Here  bool     // the answer goes to a program on the person's computer
 	Place string   // the host that it goes to otherwise
+	Name  string   // what the person wants to call it, as typed before
 	Left  int      // minutes
 }
 
@@ -50,18 +51,20 @@ func (f *Face) programOf(w http.ResponseWriter, r *http.Request, id string) (oau
 
 // showProgram asks the person whether a program may use their computers.
 func (f *Face) showProgram(w http.ResponseWriter, r *http.Request, _ *store.User) {
-	p, ok := f.programOf(w, r, r.URL.Query().Get("request"))
-	if !ok {
-		return
+	if p, ok := f.programOf(w, r, r.URL.Query().Get("request")); ok {
+		f.drawProgram(w, r, http.StatusOK, "", "", p)
 	}
-	d := programData{P: p, Here: loopback(p.Redirect), Left: max(1, int(p.Until.Sub(f.o.Now()).Round(time.Minute)/time.Minute))}
+}
+
+func (f *Face) drawProgram(w http.ResponseWriter, r *http.Request, status int, problem, name string, p oauth.Pending) {
+	d := programData{P: p, Name: name, Here: loopback(p.Redirect), Left: max(1, int(p.Until.Sub(f.o.Now()).Round(time.Minute)/time.Minute))}
 	if u, err := url.Parse(p.Redirect); err == nil && !d.Here {
 		d.Place = u.Host
 	}
 	for _, s := range p.Scopes {
 		d.May = append(d.May, scopeWords[s])
 	}
-	f.show(w, r, http.StatusOK, "program", view{Title: "Let this program use your computers?", leads: origin(p.Redirect), Data: d})
+	f.show(w, r, status, "program", view{Title: "Let this program use your computers?", Error: problem, leads: origin(p.Redirect), Data: d})
 }
 
 // answerProgram lets a program in, or not.
@@ -70,17 +73,26 @@ func (f *Face) answerProgram(w http.ResponseWriter, r *http.Request, u *store.Us
 	if !ok {
 		return
 	}
-	yes := r.PostFormValue("answer") == "yes"
+	yes, name := r.PostFormValue("answer") == "yes", strings.TrimSpace(r.PostFormValue("name"))
+	if yes && name != "" {
+		if err := store.CheckName(name); err != nil {
+			f.drawProgram(w, r, http.StatusUnprocessableEntity, sentence(err), name, p)
+			return
+		}
+	}
 	var to string
 	var err error
 	if yes {
-		to, err = f.o.OAuth.Approve(r.Context(), p.ID, u.ID)
+		to, err = f.o.OAuth.ApproveProgram(r.Context(), p.ID, u.ID, name)
 	} else {
 		to, err = f.o.OAuth.Deny(r.Context(), p.ID)
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		f.sorry(w, r, http.StatusGone, "This request has ended", programEnded)
+		return
+	case errors.Is(err, store.ErrCalledTaken):
+		f.drawProgram(w, r, http.StatusUnprocessableEntity, sentence(err), name, p)
 		return
 	case err != nil:
 		f.failed(w, r, err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"localpc/tunnel/hub/store"
 )
 
 // signUp has a program sign itself up, and gives its id.
@@ -47,13 +49,20 @@ func TestConnectAProgram(t *testing.T) {
 		s, p := owned(t), newProgram(t)
 		id := s.signUp("Claude\u202e Code", p.redirect)
 		b := s.browser(z).logIn("Ana").open(s.programAsks(id, p.redirect, "machines:read machines:input")).
-			sees("Let this program use your computers?", "It calls itself", "“Claude", "Code”", "A program on this computer", "list, read and search files", "mouse and keyboard").
+			sees("Let this program use your computers?", "It calls itself", "“Claude", "Code”", "What should it be called", "A program on this computer", "list, read and search files", "mouse and keyboard").
 			seesNot("Run commands", "\u202e").check("program")
 		b.click("No").sees("close this page")
 		if a := <-p.answers; a.Get("error") != "access_denied" || a.Get("state") != "its state" || a.Get("iss") != s.url {
 			t.Errorf("after No the program got %v", a)
 		}
-		b.open(s.programAsks(id, p.redirect, "")).sees("Run commands").seesNot("mouse").click("Yes, connect this program").sees("close this page")
+		b.open(s.programAsks(id, p.redirect, "")).sees("Run commands").seesNot("mouse")
+		if _, err := s.store.AddKey(t.Context(), store.OwnerID, "Research agent"); err != nil {
+			t.Fatal(err)
+		}
+		const called = "What should it be called on your computers?"
+		b.fill(called, "research agent").key(kb.Enter)
+		b.click("Yes, connect this program").sees("Another of your programs has this name", "“Claude").check("program-name")
+		b.fill(called, "Coding helper").click("Yes, connect this program").sees("close this page")
 		code := (<-p.answers).Get("code")
 		resp, err := client.PostForm(s.url+"/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {code}, "redirect_uri": {p.redirect},
 			"code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}, "resource": {s.url + "/mcp"}})
@@ -67,12 +76,12 @@ func TestConnectAProgram(t *testing.T) {
 		if err := json.NewDecoder(resp.Body).Decode(&tokens); err != nil || tokens.Access == "" {
 			t.Fatalf("token: %d, %v", resp.StatusCode, err)
 		}
-		if a, err := s.oauth.Program(t.Context(), tokens.Access); err != nil || a.User == "" || strings.Join(a.Scopes, " ") != "machines:read machines:use" {
+		if a, err := s.oauth.Program(t.Context(), tokens.Access); err != nil || a.User == "" || a.Called != "Coding helper" || !strings.HasPrefix(a.Name, "Claude") || strings.Join(a.Scopes, " ") != "machines:read machines:use" {
 			t.Errorf("the token stands for %+v, %v", a, err)
 		}
 		b.open("/account").seesNot("Code”")
-		b.open("/keys").sees("Programs that signed in", "calls itself “Claude").check("keys-programs")
-		b.click("Disconnect").sees("Disconnect “Claude", "shut out now").check("program-end").click("Disconnect").sees("The program is disconnected.").seesNot("Programs that signed in")
+		b.open("/keys").sees("Programs that signed in", "Coding helper", "calls itself “Claude").check("keys-programs")
+		b.click("Disconnect").sees("Disconnect Coding helper?", "shut out now").check("program-end").click("Disconnect").sees("The program is disconnected.").seesNot("Programs that signed in")
 		if a, err := s.oauth.Program(t.Context(), tokens.Access); err == nil {
 			t.Errorf("its token still stands for %+v", a)
 		}

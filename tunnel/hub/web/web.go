@@ -42,6 +42,9 @@ type OAuth interface {
 	// their browser goes next, "" for a typed code. store.ErrTaken when the
 	// computer is somebody else's.
 	Approve(ctx context.Context, id, user string) (redirect string, err error)
+	// ApproveProgram lets the request's program in for a user, who calls it so.
+	// store.ErrCalledTaken when another of their programs has the name.
+	ApproveProgram(ctx context.Context, id, user, called string) (redirect string, err error)
 	// Deny refuses it.
 	Deny(ctx context.Context, id string) (redirect string, err error)
 }
