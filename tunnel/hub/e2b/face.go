@@ -74,7 +74,7 @@ type Face struct {
 
 // New makes a face that ends with ctx or Close.
 func New(ctx context.Context, o Options) *Face {
-	f := &Face{o: o, ends: make(chan struct{}, 1), procs: map[string]map[*proc]struct{}{}, lines: map[string]*line{}, sizes: map[string]size{}}
+	f := &Face{o: o, callers: newCallers(time.Now), ends: make(chan struct{}, 1), procs: map[string]map[*proc]struct{}{}, lines: map[string]*line{}, sizes: map[string]size{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.wg.Go(f.pauseAtEnd)
 	return f

@@ -4,24 +4,22 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"localpc/tunnel/hub/limit"
 	"localpc/tunnel/hub/store"
 )
 
 const (
-	// signedPerSecond and signedBurst bound how often one address may come with a
-	// signature: each is compared with that of every sandbox.
-	signedPerSecond = 50
-	signedBurst     = 200
-	// maxCallers is how many addresses are remembered at once.
-	maxCallers = 4096
+	// One network may come with so many signatures at once, and with one more
+	// every so often: each is compared with that of every sandbox.
+	signedBurst = 200
+	signedEvery = 20 * time.Millisecond
+	// All together may come with so many.
+	signedBurstAll = 2000
+	signedEveryAll = 2 * time.Millisecond
 )
 
 func same(a, b string) bool {
@@ -64,43 +62,15 @@ func (f *Face) signed(r *http.Request, id string) (store.Sandbox, error) {
 	return store.Sandbox{}, store.ErrNotFound
 }
 
-// callers bounds the rate of each address.
-type callers struct {
-	mu  sync.Mutex
-	all map[string]*rate.Limiter // guarded by mu
+// callers bounds how often signatures are tried, by each network and by all.
+type callers struct{ each, all *limit.Limiter }
+
+func newCallers(now func() time.Time) callers {
+	return callers{limit.New(signedBurst, signedEvery, now), limit.New(signedBurstAll, signedEveryAll, now)}
 }
 
-// allow tells whether the address that r came from may try now.
-func (c *callers) allow(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	one := c.all[host]
-	if one == nil {
-		if len(c.all) >= maxCallers {
-			c.forget()
-		}
-		if c.all == nil {
-			c.all = map[string]*rate.Limiter{}
-		}
-		one = rate.NewLimiter(signedPerSecond, signedBurst)
-		c.all[host] = one
-	}
-	return one.Allow()
-}
-
-// forget drops those that have not come for a while; all of them where none
-// has. Called with mu held.
-func (c *callers) forget() {
-	for host, one := range c.all {
-		if one.Tokens() >= signedBurst {
-			delete(c.all, host)
-		}
-	}
-	if len(c.all) >= maxCallers {
-		clear(c.all)
-	}
+// allow tells whether the network that r came from may try now. What one has
+// too many of costs the others nothing.
+func (c callers) allow(r *http.Request) bool {
+	return c.each.Take(limit.Network(limit.From(r))) && c.all.Take("")
 }
