@@ -35,7 +35,8 @@ func (f *Face) resourceOf(form url.Values) (string, bool) {
 
 // authorizeProgram takes a program's request to the page where its person
 // decides. Until it is clear where an answer may go, only the browser hears
-// what is wrong.
+// what is wrong; and where it may go elsewhere than to the person's computer,
+// until they have answered.
 func (f *Face) authorizeProgram(w http.ResponseWriter, r *http.Request, form url.Values) {
 	ctx := r.Context()
 	p, err := f.lookUp(ctx, form.Get("client_id"))
@@ -52,6 +53,19 @@ func (f *Face) authorizeProgram(w http.ResponseWriter, r *http.Request, form url
 		return
 	}
 	back := func(code, description string) {
+		// Anybody can sign up with an address elsewhere. Until a person has answered,
+		// this hub sends nobody there: its name would vouch for where they end up.
+		if !strings.HasPrefix(form.Get("redirect_uri"), "http://") {
+			switch code {
+			case "server_error":
+				http.Error(w, description, http.StatusInternalServerError)
+			case "temporarily_unavailable":
+				http.Error(w, description, http.StatusTooManyRequests)
+			default:
+				http.Error(w, "The program asks for something that this hub can't give: "+description, http.StatusBadRequest)
+			}
+			return
+		}
 		state := form.Get("state")
 		if len(state) > maxState {
 			state = ""

@@ -254,9 +254,20 @@ func newFetcher(reach func(netip.Addr) bool) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+// special are addresses of the internet's form that are none: what they reach
+// is a private network, or another address within them.
+var special = func() (all []netip.Prefix) {
+	for _, p := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10", "::/96",
+	} {
+		all = append(all, netip.MustParsePrefix(p))
+	}
+	return all
+}()
 
 // public tells whether an address is one of the internet.
 func public(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a)
+	a = a.Unmap().WithZone("")
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }

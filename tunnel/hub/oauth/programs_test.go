@@ -177,6 +177,18 @@ func TestWhatAProgramMayAsk(t *testing.T) {
 			t.Errorf("%.60v: %d to %s", c.change, resp.StatusCode, to)
 		}
 	}
+	// Nobody is sent elsewhere before they have answered.
+	const elsewhere = "https://agent.example/back"
+	_, a := h.signUp(`{"client_name":"Cloud","redirect_uris":["` + elsewhere + `"]}`)
+	cloud := a["client_id"].(string)
+	for _, change := range [][]string{{"code_challenge_method", "plain"}, {"prompt", "none"}, {"scope", "machine openid"}, {"state", strings.Repeat("x", 2000)}} {
+		q := h.asking(cloud, append(change, "redirect_uri", elsewhere)...)
+		resp, a := h.request(http.MethodGet, "/oauth/authorize?"+q.Encode(), "", "")
+		if resp.StatusCode != http.StatusBadRequest || resp.Header.Get("Location") != "" || !strings.Contains(fmt.Sprint(a["text"]), "The program asks for something") {
+			t.Errorf("%.60v: %d to %q %v", change, resp.StatusCode, resp.Header.Get("Location"), a)
+		}
+	}
+	h.code(h.asking(cloud, "redirect_uri", elsewhere))
 	// The port is the program's to choose; nothing else is.
 	h.code(h.asking(id, "redirect_uri", "http://127.0.0.1:1234/back"))
 	h.code(h.asking(id, "resource", "-", "scope", "-", "state", "-"))
@@ -321,7 +333,10 @@ func TestAProgramThatIsDescribed(t *testing.T) {
 	if resp, _ := h.request(http.MethodGet, "/oauth/authorize?"+h.asking(self).Encode(), "", ""); resp.StatusCode != http.StatusBadRequest || asked {
 		t.Errorf("on loopback: %d, asked %v", resp.StatusCode, asked)
 	}
-	for address, ok := range map[string]bool{"127.0.0.1": false, "10.1.2.3": false, "169.254.169.254": false, "100.64.0.1": false, "::1": false, "fd00::1": false, "fe80::1": false, "0.0.0.0": false, "8.8.8.8": true, "2606:4700::1": true} {
+	for address, ok := range map[string]bool{"127.0.0.1": false, "10.1.2.3": false, "169.254.169.254": false, "100.64.0.1": false, "::1": false, "fd00::1": false, "fe80::1": false, "0.0.0.0": false, "8.8.8.8": true, "2606:4700::1": true,
+		"0.1.2.3": false, "192.0.0.8": false, "192.0.1.8": true, "198.18.0.1": false, "198.19.255.255": false, "198.20.0.1": true, "240.0.0.1": false, "255.255.255.255": false,
+		"64:ff9b::7f00:1": false, "64:ff9b::808:808": false, "64:ff9b:1::1": false, "2002:7f00:1::": false, "2001::1": false, "fec0::1": false, "::7f00:1": false, "::ffff:127.0.0.1": false,
+		"::ffff:8.8.8.8": true, "2001:4860:4860::8888": true, "192.168.0.1": false, "172.16.0.1": false, "224.0.0.1": false} {
 		if public(netip.MustParseAddr(address)) != ok {
 			t.Errorf("%s is taken for public: %v", address, !ok)
 		}
