@@ -30,7 +30,9 @@ import (
 const (
 	// MaxStreams are open at once in one direction; more are refused.
 	MaxStreams = 256
-	// maxParked streams may wait for the BULK of their request.
+	// maxParked streams may wait for the BULK of their request. So many may come
+	// first when the control socket lags: the requests of a few sessions, which
+	// all begin to send at once.
 	maxParked = 64
 	// maxMessage is what one stream puts into a WebSocket message. With the
 	// header of a client's message it fills whole TLS records.
@@ -45,7 +47,8 @@ const (
 	// writeTimeout ends a socket that takes nothing for so long.
 	writeTimeout = 30 * time.Second
 	// nameTimeout is how long a new stream may take to say whose it is, and
-	// meetTimeout how long it and its BULK may be apart.
+	// meetTimeout how long it and its BULK may be apart: as long as the control
+	// socket may say nothing without being lost.
 	nameTimeout = 10 * time.Second
 	meetTimeout = 30 * time.Second
 )
