@@ -294,7 +294,7 @@ func TestCancel(t *testing.T) {
 // A sender has InitialCredit; a reader that stalls stalls only itself, and
 // memory stays flat.
 func TestFlowControlFromMachine(t *testing.T) {
-	t.Parallel()
+	// Not beside other tests: it measures the memory of all.
 	b := newBench(t)
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	chunk := make([]byte, wire.MaxChunk)

@@ -199,7 +199,7 @@ func TestSilence(t *testing.T) {
 // Readers that do not read hold up nobody else, and cost a bounded amount of
 // memory at both ends, however much there is to send.
 func TestSlowReaders(t *testing.T) {
-	t.Parallel()
+	// Not beside other tests: it measures the memory of all.
 	chunk := make([]byte, wire.MaxChunk)
 	const whole = 4 << 20
 	p := tunneltest.New(t, func(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
