@@ -328,7 +328,7 @@ func (d *diff) one(ctx context.Context, rel string) error {
 				d.inodes[now.id] = true
 				st.InPlace = true
 			}
-			if now.state() == was.state() && d.sameContents(rel, was) {
+			if now.state() == was.state() && d.sameContents(ctx, rel, was, now) {
 				return nil
 			}
 		}
@@ -450,8 +450,9 @@ func plain(all map[string]string) map[string]string {
 	return all
 }
 
-// sameContents compares a file and its attributes with its copy.
-func (d *diff) sameContents(rel string, was *entry) bool {
+// sameContents compares a file and its attributes with its copy. What can't be
+// told in time counts as changed.
+func (d *diff) sameContents(ctx context.Context, rel string, was, now *entry) bool {
 	at, err := d.folder.at(folderAbove(rel))
 	if err != nil {
 		return false
@@ -462,6 +463,10 @@ func (d *diff) sameContents(rel string, was *entry) bool {
 		return false
 	}
 	defer a.Close()
+	// Processes of the session may put a pipe at the name, which has no end.
+	if n, err := lstatFile(a); err != nil || n.kind != kindFile || !n.id.Same(now.id) {
+		return false
+	}
 	if d.w.m.hold == nil {
 		return false
 	}
@@ -475,6 +480,9 @@ func (d *diff) sameContents(rel string, was *entry) bool {
 	}
 	x, y := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {
+		if ctx.Err() != nil {
+			return false
+		}
 		n, err := io.ReadFull(a, x)
 		m, other := io.ReadFull(b, y)
 		if n != m || !bytes.Equal(x[:n], y[:m]) {
