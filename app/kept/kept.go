@@ -42,6 +42,9 @@ type Options struct {
 	Store *store.Store
 	// Limit is how many bytes are kept at most; nil or less than one: nothing.
 	Limit func() int64
+	// Busy tells whether any process that a session started is there; nil: none
+	// ever is.
+	Busy func() bool
 	// Changed is called when something can be undone, or can't any more; nil:
 	// nobody is told.
 	Changed func()
@@ -93,6 +96,9 @@ func Open(ctx context.Context, o Options) (*Kept, error) {
 	}
 	if o.Changed == nil {
 		o.Changed = func() {}
+	}
+	if o.Busy == nil {
+		o.Busy = func() bool { return false }
 	}
 	k := &Kept{o: o, all: map[string]*kept{}, broken: map[string]time.Time{}, mirrors: map[string]*mirror{}}
 	if !supported {
@@ -287,7 +293,7 @@ func (k *Kept) forget(ctx context.Context, request string) error {
 	k.mu.Unlock()
 	for _, s := range steps {
 		if s.Object != "" {
-			if rerr := removeTree(k.dir, s.Object); rerr != nil {
+			if rerr := k.discard(s.Object); rerr != nil {
 				err = rerr // the next start removes it
 			}
 		}

@@ -44,6 +44,7 @@ type rig struct {
 	s     *capabilities.Session
 	limit atomic.Int64
 	now   atomic.Int64 // nanoseconds later than it is
+	busy  atomic.Bool  // a session has processes
 	log   bytes.Buffer
 }
 
@@ -79,7 +80,7 @@ func (r *rig) open(versions string) {
 	r.store, err = store.Open(context.Background(), filepath.Join(r.base, "data"))
 	must(r, err)
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
-	r.k, err = kept.Open(context.Background(), kept.Options{Dir: versions, Store: r.store, Limit: r.limit.Load, Log: log,
+	r.k, err = kept.Open(context.Background(), kept.Options{Dir: versions, Store: r.store, Limit: r.limit.Load, Busy: r.busy.Load, Log: log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
 	must(r, err)
 	r.e = files.New(files.Options{Journal: filepath.Join(r.base, "journal"), Keep: r.k, Log: log})

@@ -42,6 +42,7 @@ type change struct {
 	bytes  int64
 	// vacated: what is at the name afterwards came there by a move.
 	vacated bool
+	lent    bool // what is kept is the thing itself, and no copy
 }
 
 // begin notes a step that is about to be made.
@@ -95,6 +96,9 @@ func (c *change) Done() {
 	}
 	if err == nil {
 		c.step.After, c.step.Made = st, true
+		if c.lent {
+			c.step.Mark = k.markOf(c.step.object)
+		}
 		err = c.n.write(c.step)
 	}
 	if err != nil {
@@ -140,7 +144,7 @@ func (c *change) Not() {
 		}
 	}
 	if c.step.object != "" {
-		_ = removeTree(c.n.k.dir, c.step.object) // else the next start does
+		_ = c.n.k.discard(c.step.object) // else the next start does
 	}
 	if c.bytes > 0 {
 		r := *c.n.r
@@ -216,7 +220,7 @@ func (c *change) held(bytes int64) error {
 }
 
 // Replaces holds on to the file itself, by a further name: it is about to lose
-// the one it has.
+// the one it has. One that others can still write to is copied.
 func (n *notes) Replaces(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
 	c, now, err := n.hold(ctx, parent, rel)
 	if err != nil {
@@ -231,11 +235,16 @@ func (n *notes) Replaces(ctx context.Context, parent *os.Root, rel string) (capa
 	if err := c.held(bytes); err != nil {
 		return nil, err
 	}
-	if now.kind != kindDir && hardLink(c.parent, base(rel), n.k.dir, c.step.object) == nil {
+	reachable, several := n.k.reachable(ctx, c.parent, base(rel))
+	if now.kind != kindDir && !reachable && hardLink(c.parent, base(rel), n.k.dir, c.step.object) == nil {
+		c.lent = true
 		return c, nil
 	}
 	if err := n.k.copyIn(ctx, c.parent, base(rel), c.step.object); err != nil {
 		return nil, c.failed(err)
+	}
+	if several {
+		_ = hardLink(c.parent, base(rel), n.k.dir, c.step.object+itself) // else it is put back as a file of its own
 	}
 	return c, nil
 }
@@ -279,8 +288,8 @@ func (n *notes) Leaves(ctx context.Context, parent *os.Root, rel string) (capabi
 }
 
 // Takes moves what is to be deleted away, or copies it from another file
-// system. Of a file with several names a copy is one of its own: put back, it is
-// not changed any more with the others.
+// system, and where others can still write to it. Of a file with several names a
+// copy is one of its own: put back, it is not changed any more with the others.
 func (n *notes) Takes(ctx context.Context, parent *os.Root, rel string) (_ capabilities.Change, gone bool, err error) {
 	c, _, err := n.hold(ctx, parent, rel)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -297,14 +306,16 @@ func (n *notes) Takes(ctx context.Context, parent *os.Root, rel string) (_ capab
 	if err := c.held(bytes); err != nil {
 		return nil, false, err
 	}
-	err = renameNew(c.parent, base(rel), n.k.dir, c.step.object)
-	if err == nil {
+	reachable, several := n.k.reachable(ctx, c.parent, base(rel))
+	if !reachable && renameNew(c.parent, base(rel), n.k.dir, c.step.object) == nil {
+		c.lent = true
 		return c, true, nil
 	}
 	if err := n.k.copyIn(ctx, c.parent, base(rel), c.step.object); err != nil {
 		return nil, false, c.failed(err)
 	}
-	return c, false, nil
+	gone = several && renameNew(c.parent, base(rel), n.k.dir, c.step.object+itself) == nil
+	return c, gone, nil
 }
 
 // End closes the notes: the request can be undone.

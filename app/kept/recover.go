@@ -212,6 +212,9 @@ func (k *Kept) cutUndo(ctx context.Context, r store.Kept, folder *dir) error {
 	if err != nil {
 		return err
 	}
+	if err := k.remark(r.Undoes, steps); err != nil {
+		return err
+	}
 	if len(left) == 0 {
 		k.mu.Lock()
 		if known := k.all[r.Request]; known != nil {
@@ -271,6 +274,9 @@ func (k *Kept) cutRequest(ctx context.Context, r store.Kept, folder *dir) error 
 			}
 			if i+1 < len(steps) && steps[i+1].From != "" && steps[i+1].Rel == st.Rel {
 				st.After = state{} // it made room
+			}
+			if n, err := k.dir.lstat(st.object); st.object != "" && err == nil && n.id.Same(st.ID) {
+				st.Mark = k.markOf(st.object)
 			}
 			if !st.Made {
 				if err := k.o.Store.DropSteps(ctx, r.Request, st.n); err != nil {
@@ -348,7 +354,7 @@ func (k *Kept) sweep(ctx context.Context) error {
 		return fmt.Errorf("list the old versions: %w", err)
 	}
 	for _, n := range names {
-		if !known[n] {
+		if !known[strings.TrimSuffix(n, itself)] {
 			if err := removeTree(k.dir, n); err != nil {
 				k.o.Log.Warn("A leftover could not be removed", "err", err)
 			}

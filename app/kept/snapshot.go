@@ -1,12 +1,10 @@
 package kept
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -442,14 +440,6 @@ func (d *diff) assemble(rel, object string) error {
 	return nil
 }
 
-// plain are the attributes that a copy has like its file.
-func plain(all map[string]string) map[string]string {
-	maps.DeleteFunc(all, func(name, _ string) bool {
-		return !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl")
-	})
-	return all
-}
-
 // sameContents compares a file and its attributes with its copy. What can't be
 // told in time counts as changed.
 func (d *diff) sameContents(ctx context.Context, rel string, was, now *entry) bool {
@@ -478,20 +468,7 @@ func (d *diff) sameContents(ctx context.Context, rel string, was, now *entry) bo
 	if !maps.Equal(plain(attributesOf(a)), plain(had)) {
 		return false
 	}
-	x, y := make([]byte, 64<<10), make([]byte, 64<<10)
-	for {
-		if ctx.Err() != nil {
-			return false
-		}
-		n, err := io.ReadFull(a, x)
-		m, other := io.ReadFull(b, y)
-		if n != m || !bytes.Equal(x[:n], y[:m]) {
-			return false
-		}
-		if err != nil || other != nil {
-			return (err == io.EOF || err == io.ErrUnexpectedEOF) && (other == io.EOF || other == io.ErrUnexpectedEOF)
-		}
-	}
+	return sameBytes(ctx, a, b)
 }
 
 // note writes the steps, all at once.

@@ -28,6 +28,8 @@ type step struct {
 	ModeOnly bool `json:"mode_only,omitempty"`
 	// ID is of what was there before.
 	ID capabilities.FileID `json:"id,omitzero"`
+	// Mark is of what Object is, where that is no copy; see markOf.
+	Mark string `json:"mark,omitempty"`
 	// Aside is where what was there before is put at the top of the folder, while
 	// it is being undone across file systems.
 	Aside string `json:"aside,omitempty"`

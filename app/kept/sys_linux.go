@@ -183,6 +183,22 @@ func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err,
 
 func crossDevice(err error) bool { return errors.Is(err, unix.EXDEV) }
 
+// beingWritten tells whether somebody has a file open for writing: the system
+// gives a lease on it only where nobody has. Who may not read it can't copy it
+// either.
+func beingWritten(d *dir, name string) bool {
+	fd, err := openRaw(d, name, unix.O_RDONLY, 0)
+	if err != nil {
+		return !errors.Is(err, os.ErrPermission)
+	}
+	defer unix.Close(fd)
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		return true
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+	return err != nil
+}
+
 func hardLink(from *dir, a string, to *dir, b string) error {
 	return retry(func() error { return unix.Linkat(from.fd(), a, to.fd(), b, 0) })
 }

@@ -25,6 +25,7 @@ func dirOf(*os.Root) (*dir, error)                                             {
 func lstatFile(*os.File) (node, error)                                         { return node{}, errSystem }
 func renameNew(*dir, string, *dir, string) error                               { return errSystem }
 func hardLink(*dir, string, *dir, string) error                                { return errSystem }
+func beingWritten(*dir, string) bool                                           { return true }
 func crossDevice(error) bool                                                   { return false }
 func procPath(*os.File) string                                                 { return "" }
 func clone(_, _ *os.File) bool                                                 { return false }

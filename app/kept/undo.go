@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
-	"time"
 
 	"localpc/app/store"
 	"localpc/consent"
@@ -22,104 +20,6 @@ const tempPrefix = ".localpc-"
 type Newer struct{ Question string }
 
 func (e *Newer) Error() string { return e.Question }
-
-// longRun is how long a command may run before it counts that others may have
-// worked in the folder meanwhile.
-const longRun = time.Minute
-
-// sharedRun is the same where it is known that others of ours worked there.
-const sharedRun = 2 * time.Second
-
-// Ask says what undoing requests, the newest first, would overwrite: a question
-// to the person, "" when there is nothing to be asked. It changes nothing.
-func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err error) {
-	k.undoing.Lock()
-	defer k.undoing.Unlock()
-	w, err := k.undo("", requests)
-	if err != nil {
-		return "", err
-	}
-	defer w.folder.close()
-	var newer []string
-	at, inPlace := touchedNames{}, false
-	for _, of := range w.of {
-		steps, err := k.steps(ctx, of.Request)
-		if err != nil {
-			return "", err
-		}
-		for _, st := range slices.Backward(steps) {
-			// What a later step of these is about is looked at when that has
-			// been undone.
-			if st.Made && !at.related(st.Rel) {
-				// A file that was written in place has other names, which the
-				// steps do not tell.
-				if now, err := w.now(ctx, st); err == nil && !now.equal(st.After) && !now.equal(st.Before) && !(inPlace && w.shared(st.Rel)) {
-					newer = append(newer, st.Rel)
-				}
-			}
-			inPlace = inPlace || st.InPlace
-			at.add(st.Rel)
-			if st.From != "" {
-				at.add(st.From)
-			}
-		}
-	}
-	return w.question(newer), nil
-}
-
-// question puts what there is to ask into words.
-func (w *undo) question(newer []string) string {
-	var words []string
-	if len(newer) > 0 {
-		var names []string
-		for _, n := range newer[:min(3, len(newer))] {
-			names = append(names, consent.Visible(n, false))
-		}
-		text := strings.Join(names, ", ")
-		if more := len(newer) - len(names); more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		words = append(words, text+" changed after this, by you or another program.")
-	}
-	long, shared := time.Duration(0), false
-	for _, of := range w.of {
-		long, shared = max(long, of.about.Long), shared || of.about.Shared && len(w.of) == 1
-	}
-	if long >= longRun {
-		words = append(words, fmt.Sprintf("A command ran for %d minutes; all that changed in the folder in that time is put back, your own changes too.", int(long.Minutes())))
-	} else if shared {
-		words = append(words, "Others worked in the folder while this command ran; what they changed then may be put back, too.")
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	return strings.Join(words, " ") + " Undo it all the same? What is there now is kept, too."
-}
-
-// touchedNames are names that steps are about.
-type touchedNames struct{ exact, above map[string]bool }
-
-func (t *touchedNames) add(rel string) {
-	if t.exact == nil {
-		t.exact, t.above = map[string]bool{}, map[string]bool{}
-	}
-	t.exact[rel] = true
-	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		t.above[up] = true
-	}
-}
-
-func (t *touchedNames) related(rel string) bool {
-	if t.exact[rel] || t.above[rel] {
-		return true
-	}
-	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		if t.exact[up] {
-			return true
-		}
-	}
-	return false
-}
 
 // undo is one undoing.
 type undo struct {
@@ -239,6 +139,9 @@ func (w *undo) back(why error) error {
 		w.k.o.Log.Error("An undoing could not be taken back; the next start tries again", "err", err)
 		return errors.Join(why, err)
 	}
+	if err := w.k.remark(w.r.Undoes, w.done); err != nil {
+		return errors.Join(why, err)
+	}
 	if len(w.done) > 0 {
 		if err := w.k.o.Store.DropKept(context.Background(), w.r.Request); err != nil {
 			return errors.Join(why, err)
@@ -277,7 +180,7 @@ func (w *undo) commit() error {
 	for _, steps := range old {
 		for _, st := range steps {
 			if st.object != "" { // was copied back, or was not needed
-				_ = removeTree(w.k.dir, st.object) // else the next start does
+				_ = w.k.discard(st.object) // else the next start does
 			}
 		}
 	}
@@ -358,7 +261,7 @@ func (w *undo) parent(rel string, remake bool) (*dir, error) {
 }
 
 // newer is the conflict at a name.
-func (w *undo) newer(rel string) error { return &Newer{Question: w.question([]string{rel})} }
+func (w *undo) newer(rel string) error { return &Newer{Question: w.question([]string{rel}, nil)} }
 
 // step takes back one step of a request.
 func (w *undo) step(ctx context.Context, st *step) error {
@@ -388,6 +291,9 @@ func (w *undo) step(ctx context.Context, st *step) error {
 			return nil
 		}
 		return w.mode(parent, st, now)
+	}
+	if !w.anyway && w.k.ruined(st) {
+		return &Newer{Question: w.question(nil, []string{st.Rel})}
 	}
 	return w.put(ctx, parent, st, now)
 }
@@ -498,17 +404,27 @@ func (w *undo) put(ctx context.Context, parent *dir, st *step, now state) error 
 		return err
 	}
 	back.Made = true
+	if back.object != "" && !back.InPlace && back.Aside == "" {
+		back.Mark = w.k.markOf(back.object)
+	}
 	return w.note(back)
 }
 
+// errReachable: others can still write to what was to be moved.
+var errReachable = errors.New("others can still write to it")
+
 // swap moves what is at name to the old versions, and back's source there.
-// Across file systems these are copies, and what was there waits at the top of
-// the folder until all is done.
+// Across file systems, and where others can still write to it, these are
+// copies, and what was there waits at the top of the folder until all is done.
+// A file with several names stays one with them.
 func (w *undo) swap(ctx context.Context, parent *dir, name string, back *step) error {
 	k := w.k
 	if back.object != "" {
-		err := renameNew(parent, name, k.dir, back.object)
-		if crossDevice(err) {
+		err := errReachable
+		if reachable, several := k.reachable(ctx, parent, name); !reachable || several {
+			err = renameNew(parent, name, k.dir, back.object)
+		}
+		if err == errReachable || crossDevice(err) {
 			back.Aside = tempPrefix + consent.NewID() + ".tmp"
 			if err = w.note(back); err != nil {
 				return err
@@ -522,7 +438,7 @@ func (w *undo) swap(ctx context.Context, parent *dir, name string, back *step) e
 			return err
 		}
 	}
-	if back.source == "" {
+	if back.source == "" || k.putItself(ctx, back.source, parent, name) {
 		return nil
 	}
 	err := renameNew(k.dir, back.source, parent, name)

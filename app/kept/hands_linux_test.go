@@ -1,0 +1,163 @@
+package kept_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"localpc/app/kept"
+	"localpc/capabilities"
+)
+
+// again opens for writing what a process has open in another way.
+func again(t testing.TB, f *os.File) *os.File {
+	t.Helper()
+	w, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_WRONLY, 0)
+	must(t, err)
+	return w
+}
+
+// What a card promised to be undone is whole when it is, whoever still has the
+// file open or by another name: they write, and give it its old time.
+func TestOldVersionsAreNobodysToWrite(t *testing.T) {
+	outside := func(r *rig) string { return filepath.Join(r.base, "outside") }
+	ways := map[string]func(t testing.TB, r *rig) (ruin func()){
+		"open for writing": func(t testing.TB, r *rig) func() {
+			f, err := os.OpenFile(r.at("d/a"), os.O_RDWR, 0)
+			must(t, err)
+			return func() {
+				_, err := f.WriteAt([]byte("RUIN"), 0)
+				must(t, errors.Join(err, f.Close()))
+			}
+		},
+		"open for reading by a process": func(t testing.TB, r *rig) func() {
+			r.busy.Store(true)
+			f, err := os.Open(r.at("d/a"))
+			must(t, err)
+			return func() {
+				w := again(t, f)
+				_, err := w.WriteAt([]byte("RUIN"), 0)
+				must(t, errors.Join(err, w.Close(), f.Close()))
+			}
+		},
+		"another name": func(t testing.TB, r *rig) func() {
+			must(t, os.Link(r.at("d/a"), outside(r)))
+			return func() {
+				fi, err := os.Stat(outside(r))
+				must(t, err)
+				w, err := os.OpenFile(outside(r), os.O_WRONLY, 0)
+				must(t, err)
+				_, err = w.WriteAt([]byte("RUIN"), 0)
+				must(t, errors.Join(err, w.Close(), os.Chtimes(outside(r), fi.ModTime(), fi.ModTime())))
+			}
+		},
+	}
+	for name, way := range ways {
+		for what, request := range map[string]func(r *rig) capabilities.Call{
+			"delete":  func(r *rig) capabilities.Call { return r.remove("d/a") },
+			"folder":  func(r *rig) capabilities.Call { return r.remove("d") },
+			"replace": func(r *rig) capabilities.Call { return r.move("other", "d/a") },
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				r := newRig(t)
+				r.put("d/a", "old contents")
+				r.put("other", "other")
+				before := r.tree()
+				ruin := way(t, r)
+				id, said, err := r.do(request(r))
+				must(t, err)
+				if can, _ := r.k.State(id); !can || strings.Contains(said, "cannot be undone") {
+					t.Fatalf("it can't be undone; it said %q", said)
+				}
+				ruin()
+				r.undo("undo", id)
+				if now := r.tree(); now != before || r.text("d/a") != "old contents" {
+					t.Fatalf("undone, d/a is %q, and the folder\n%s\n\nand was\n%s", r.text("d/a"), now, before)
+				}
+				r.undo("again", "undo")
+				if r.text("d/a") == "old contents" {
+					t.Error("the undoing was not undone")
+				}
+				r.undo("third", "again")
+				if now := r.tree(); now != before {
+					t.Errorf("undone once more, the folder is\n%s\n\nand was\n%s", now, before)
+				}
+			})
+		}
+	}
+}
+
+// Files that are one come back as one, with nobody's ruin: what is undone of
+// them later holds for both.
+func TestSeveralNamesComeBackAsOne(t *testing.T) {
+	for _, what := range []string{"b", "d"} {
+		r := newRig(t)
+		r.put("a", "old")
+		must(t, os.Mkdir(r.at("d"), 0o755))
+		must(t, os.Link(r.at("a"), r.at("b")))
+		must(t, os.Link(r.at("a"), r.at("d/c")))
+		first := r.doing(r.remove(what))
+		second := r.doing(r.write("a", "new"))
+		r.undo("undo", second, first)
+		r.sameFile("a", "b", true)
+		r.sameFile("a", "d/c", true)
+		if r.text("a") != "old" {
+			t.Errorf("a is %q", r.text("a"))
+		}
+		if left := r.versions(); len(left) != 1 {
+			t.Errorf("left are %q", left) // what the undoing rewrote
+		}
+	}
+}
+
+// Where nothing foretold it and an old version was written to all the same, no
+// undoing takes it for what was there.
+func TestARuinedVersionIsSaid(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "old contents")
+	must(t, os.Chtimes(r.at("a"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
+	f, err := os.Open(r.at("a"))
+	must(t, err)
+	defer f.Close()
+	id := r.doing(r.remove("a"))
+	after := r.tree()
+	w := again(t, f)
+	_, err = w.WriteAt([]byte("RUIN"), 0)
+	must(t, errors.Join(err, w.Close()))
+	for _, name := range r.versions() {
+		must(t, os.Chtimes(filepath.Join(r.base, "versions", name), time.Unix(1e9, 0), time.Unix(1e9, 0)))
+	}
+	q, err := r.k.Ask(t.Context(), []string{id})
+	if err != nil || !strings.Contains(q, "The old version of a was changed since") {
+		t.Errorf("it asks %q, %v", q, err)
+	}
+	var newer *kept.Newer
+	if _, err := r.k.Undo(t.Context(), "u", []string{id}, false); !errors.As(err, &newer) || !strings.Contains(newer.Question, "was changed since") || r.tree() != after {
+		t.Errorf("without a yes: %v, and the folder is\n%s", err, r.tree())
+	}
+	_, err = r.k.Undo(t.Context(), "v", []string{id}, true)
+	if must(t, err); r.text("a") != "RUINcontents" {
+		t.Errorf("with one it is %q", r.text("a"))
+	}
+}
+
+// An undoing that is given up leaves the old versions as good as they were.
+func TestGivenUpUndoingRuinsNothing(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "a")
+	r.put("b", "b")
+	first, second := r.doing(r.remove("a")), r.doing(r.remove("b"))
+	r.put("a", "newer")
+	var newer *kept.Newer
+	if _, err := r.k.Undo(t.Context(), "u", []string{second, first}, false); !errors.As(err, &newer) {
+		t.Fatalf("it was not given up: %v", err)
+	}
+	r.undo("v", second)
+	if r.text("b") != "b" || r.text("a") != "newer" {
+		t.Errorf("b is %q, a %q", r.text("b"), r.text("a"))
+	}
+}
