@@ -156,6 +156,9 @@ func copyAttributes(from, to *os.File) (all bool) {
 		}
 		name := string(names[start:i])
 		start = i + 1
+		if name == "security.capability" {
+			continue // the system takes it from a file that is written to
+		}
 		size, err := unix.Fgetxattr(int(from.Fd()), name, value)
 		if err == nil {
 			err = unix.Fsetxattr(int(to.Fd()), name, value[:size], 0)
@@ -196,7 +199,7 @@ func adopt(parent *os.Root, temp string, f, spool *os.File, path string) bool {
 			return false
 		}
 	}
-	if !copyAttributes(f, spool) || spool.Chmod(n.mode.Perm()|n.mode&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)) != nil {
+	if !copyAttributes(f, spool) || spool.Chmod(plainMode(n.mode)) != nil {
 		return false
 	}
 	dir, err := handle(parent, ".")

@@ -244,7 +244,8 @@ func (o *writeOp) dirAbs() string {
 
 // keep gives f the owner, the attributes and the mode of the file it replaces,
 // in this order, and by the open file: a name may be swapped. Metadata is not
-// the old file's; it comes before the mode, which may forbid it.
+// the old file's; it comes before the mode, which may forbid it. What gives
+// whoever runs a file more than they have was given to the old contents.
 func (o *writeOp) keep(parent *os.Root, f *os.File) error {
 	n := o.place.node
 	if now, err := lstatFile(f); err != nil {
@@ -261,8 +262,11 @@ func (o *writeOp) keep(parent *os.Root, f *os.File) error {
 	if err := setMetadata(f, o.p.Metadata); err != nil {
 		return err
 	}
-	return f.Chmod(n.mode.Perm() | n.mode&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+	return f.Chmod(plainMode(n.mode))
 }
+
+// plainMode is a mode as the system leaves it when a file is written to.
+func plainMode(mode fs.FileMode) fs.FileMode { return mode.Perm() | mode&fs.ModeSticky }
 
 // unchanged: nobody saved in between.
 func (o *writeOp) unchanged(parent *os.Root) error {
@@ -314,6 +318,9 @@ func (o *writeOp) inPlace(ctx context.Context, parent *os.Root, spool *os.File) 
 	}
 	if err == nil {
 		err = setMetadata(f, o.p.Metadata)
+	}
+	if mode := o.place.node.mode; err == nil && mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+		err = f.Chmod(plainMode(mode)) // not the system's own rule for root
 	}
 	if err == nil {
 		err = f.Sync()
