@@ -71,7 +71,7 @@ func (c *clients) read(hub string) {
 		c.list = append(c.list, snapshot.Client{ID: p.ID, Name: p.Name, Found: p.Found, Connected: p.Connected, File: p.File, Lines: p.Lines,
 			Problem: p.Problem, Next: p.Next, Around: p.Around, Off: p.Off, OffLines: p.OffLines})
 	}
-	c.any = c.m.o.Clients.Lines("My program", hub, "")
+	c.any = c.m.o.Clients.Lines(snapshot.AnyProgram, hub, "")
 }
 
 // through is goThrough for the hub that this computer is paired with now.
@@ -100,8 +100,8 @@ func (m *Machine) connectClient(ctx context.Context, id string) (snapshot.Reply,
 		return snapshot.Reply{}, sentence(upper(err.Error()) + ".")
 	}
 	// The name of a program that was disconnected gets a key again only here.
-	if hub == "" && !slices.ContainsFunc(m.keysNow(), func(k Key) bool { return k.Name == p.Name }) {
-		if _, _, err := m.NewProgramKey(ctx, p.Name); err != nil {
+	if hub == "" {
+		if err := m.ownKey(ctx, p.Name); err != nil {
 			return snapshot.Reply{}, err
 		}
 	}

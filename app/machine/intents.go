@@ -243,6 +243,12 @@ func (m *Machine) makeKey(ctx context.Context, name, way string) (snapshot.Reply
 	if m.o.Hub == nil || m.o.Settings.Get().Hub != settings.HubThis {
 		return snapshot.Reply{}, sentence("Keys are made on the hub that this computer is paired with.")
 	}
+	if way == "bridge" {
+		if err := m.ownKey(ctx, name); err != nil {
+			return snapshot.Reply{}, err
+		}
+		return say(consent.Visible(name, false) + " is connected."), nil
+	}
 	address, err := m.o.Hub.Start(ctx)
 	if err != nil {
 		m.log.Error("The hub inside could not start", "err", err)

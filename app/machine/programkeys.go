@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"localpc/app/login"
 	"localpc/app/settings"
+	"localpc/consent"
 )
 
 // programKeys keeps the keys of programs that "localpc mcp" speaks for: they take
@@ -21,8 +23,9 @@ type programKeys struct {
 }
 
 // ProgramKey gives the address of the hub inside, and the key of a program
-// there. It is made once: a program that the person disconnected stays so
-// until they connect it again. The error is one plain sentence.
+// there. Only one that the person connected has a key, and one that they
+// disconnected gets no other until they connect it again. The error is one plain
+// sentence.
 func (m *Machine) ProgramKey(ctx context.Context, name string) (address, key string, err error) {
 	return m.keys.key(ctx, name, false)
 }
@@ -31,6 +34,23 @@ func (m *Machine) ProgramKey(ctx context.Context, name string) (address, key str
 // gets a key of its own in the place of an earlier one.
 func (m *Machine) NewProgramKey(ctx context.Context, name string) (address, key string, err error) {
 	return m.keys.key(ctx, name, true)
+}
+
+// ownKey is for a program that the person connects now: it gets a key, unless it
+// has one that is good.
+func (m *Machine) ownKey(ctx context.Context, name string) error {
+	if m.hasKey(name) {
+		if _, _, err := m.ProgramKey(ctx, name); err == nil {
+			return nil
+		}
+	}
+	_, _, err := m.NewProgramKey(ctx, name)
+	return err
+}
+
+// hasKey tells whether the hub inside knows a key of that name.
+func (m *Machine) hasKey(name string) bool {
+	return slices.ContainsFunc(m.keysNow(), func(k Key) bool { return k.Name == name })
 }
 
 func (p *programKeys) key(ctx context.Context, name string, anew bool) (address, key string, err error) {
@@ -47,13 +67,17 @@ func (p *programKeys) key(ctx context.Context, name string, anew bool) (address,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all, err := p.read(ctx)
-	if err != nil {
-		m.log.Warn("The keys of programs can't be read", "err", err)
+	all, unread := p.read(ctx)
+	if unread != nil {
+		m.log.Warn("The keys of programs can't be read", "err", unread)
 		all = p.held
 	}
 	if key = all[name]; key != "" && !anew {
 		return address, key, nil
+	}
+	// A key that could not be kept is one of a program that was connected.
+	if !anew && (unread == nil || !m.hasKey(name)) {
+		return "", "", sentence(consent.Visible(name, false) + " is not connected to this computer. Its person has to connect it first: in Local PC Executor, under Connect a program, or with localpc connect.")
 	}
 	if key, err = m.o.Hub.MakeKey(ctx, name); err != nil {
 		m.log.Error("A key could not be made", "err", err)

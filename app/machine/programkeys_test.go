@@ -9,6 +9,7 @@ import (
 
 	"localpc/app/login"
 	"localpc/app/settings"
+	"localpc/app/snapshot"
 )
 
 // oneItemKeychain keeps items in memory; locked, it keeps none.
@@ -57,50 +58,80 @@ func (h *countingHub) MakeKey(_ context.Context, name string) (string, error) {
 	return fmt.Sprintf("e2b_%d", len(h.made)), nil
 }
 
-func TestProgramKeyIsMadeOnce(t *testing.T) {
-	hub, keychain := &countingHub{}, &oneItemKeychain{items: map[string]string{}}
-	m := newMachine(t)
+func (h *countingHub) Keys(context.Context) (out []Key, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, name := range h.made {
+		out = append(out, Key{ID: fmt.Sprint(i + 1), Name: name})
+	}
+	return out, nil
+}
+
+// Only a person makes a key: whoever else comes, with any name, gets none.
+func TestOnlyAPersonMakesAKey(t *testing.T) {
+	m, hub := newMachine(t), &countingHub{}
+	keychain := &oneItemKeychain{Keychain: m.o.Keychain, items: map[string]string{}}
 	m.o.Hub, m.o.Keychain = hub, keychain
 	if _, _, err := m.ProgramKey(t.Context(), "Claude Desktop"); err == nil || !strings.Contains(err.Error(), "--hub") {
 		t.Errorf("while it is paired with nothing: %v", err)
 	}
 	must(t, m.o.Settings.Change(func(s *settings.Settings) { s.Hub = settings.HubThis }))
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			address, key, err := m.ProgramKey(t.Context(), "Claude Desktop")
-			if err != nil || key != "e2b_1" || address != "http://127.0.0.1:4417" {
-				t.Errorf("%s, %s, %v", address, key, err)
-			}
-		})
+	for i := range 50 {
+		name := fmt.Sprint("Program ", i)
+		if _, key, err := m.ProgramKey(t.Context(), name); err == nil || key != "" || !strings.Contains(err.Error(), name+" is not connected") || !strings.Contains(err.Error(), "localpc connect") {
+			t.Fatalf("a program that nobody connected gets %q, %v", key, err)
+		}
 	}
-	wg.Wait()
-	if _, key, err := m.ProgramKey(t.Context(), "Cursor"); err != nil || key != "e2b_2" {
-		t.Errorf("another program's: %s, %v", key, err)
+	if len(hub.made) != 0 {
+		t.Fatalf("keys were made: %q", hub.made)
 	}
+	connect := func(name string) {
+		t.Helper()
+		_, err := m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.MakeKey, Text: name, Way: "bridge"})
+		must(t, err)
+	}
+	gets := func(name, want string) {
+		t.Helper()
+		if address, key, err := m.ProgramKey(t.Context(), name); err != nil || key != want || address != "http://127.0.0.1:4417" {
+			t.Errorf("%s gets %s, %s, %v; want %s", name, address, key, err, want)
+		}
+	}
+	connect("Claude Desktop")
+	connect("Claude Desktop") // shown once more
+	gets("Claude Desktop", "e2b_1")
+	connect("Cursor")
+	gets("Cursor", "e2b_2")
 	m.keys.held = nil // as after a restart
-	if _, key, err := m.ProgramKey(t.Context(), "Claude Desktop"); err != nil || key != "e2b_1" {
-		t.Errorf("after a restart: %s, %v", key, err)
+	gets("Claude Desktop", "e2b_1")
+	if lines := m.Snapshot().Connect.Lines; len(lines) != 0 {
+		t.Errorf("it is shown as %q", lines)
 	}
 	if _, key, err := m.NewProgramKey(t.Context(), "Claude Desktop"); err != nil || key != "e2b_3" {
 		t.Errorf("connected anew: %s, %v", key, err)
 	}
-	if _, key, err := m.ProgramKey(t.Context(), "Claude Desktop"); err != nil || key != "e2b_3" {
-		t.Errorf("after that: %s, %v", key, err)
-	}
+	gets("Claude Desktop", "e2b_3")
 	if _, _, err := m.ProgramKey(t.Context(), "a\nb"); err == nil {
 		t.Error("a name of two lines was taken")
 	}
+	if got := happened(t, m, "key made"); len(got) != 3 {
+		t.Errorf("the record has %q", got)
+	}
 
-	// Without a keychain it lasts as long as the program.
-	keychain.locked = true
-	if _, key, err := m.ProgramKey(t.Context(), "Zed"); err != nil || key != "e2b_4" {
-		t.Errorf("without a keychain: %s, %v", key, err)
+	// The keychain lost it: the person connects it again.
+	keychain.items = map[string]string{}
+	m.keys.held = nil
+	if _, _, err := m.ProgramKey(t.Context(), "Cursor"); err == nil {
+		t.Error("a key came from nowhere")
 	}
-	if _, key, err := m.ProgramKey(t.Context(), "Zed"); err != nil || key != "e2b_4" {
-		t.Errorf("without a keychain, again: %s, %v", key, err)
-	}
-	if len(hub.made) != 4 {
-		t.Errorf("%d keys were made", len(hub.made))
+	connect("Cursor")
+	gets("Cursor", "e2b_4")
+
+	// Without a keychain it lasts as long as the program; one that was connected
+	// stays so.
+	keychain.locked, m.keys.held = true, nil
+	gets("Claude Desktop", "e2b_5")
+	gets("Claude Desktop", "e2b_5")
+	if _, _, err := m.ProgramKey(t.Context(), "Zed"); err == nil || len(hub.made) != 5 {
+		t.Errorf("without a keychain: %v, %q", err, hub.made)
 	}
 }

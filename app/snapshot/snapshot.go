@@ -279,6 +279,9 @@ type Connect struct {
 	Any     []string `json:"any,omitempty"`
 }
 
+// AnyProgram is what Any calls a program that is not known here.
+const AnyProgram = "My program"
+
 // Client is a program on this computer whose own settings can connect it.
 type Client struct {
 	ID   string `json:"id"`
@@ -341,16 +344,19 @@ const (
 	// where its addresses were changed), the address of an own hub to sign in
 	// at, or the pairing line that one printed. Way is "" for the browser, or
 	// "code". It returns when the computer is paired, or not.
-	Pair        IntentKind = "pair"
-	CancelPair  IntentKind = "cancel-pair" // ends the sign-in that is under way
-	Unpair      IntentKind = "unpair"      //
-	Reconnect   IntentKind = "reconnect"   // to the hub it is paired with
-	Pause       IntentKind = "pause"       //
-	Resume      IntentKind = "resume"      //
-	StopAll     IntentKind = "stop-all"    // Text: the Window that then shows that it is so, where there is a display
-	StopOne     IntentKind = "stop-one"    // Entry
-	AllowNext   IntentKind = "allow-next"  // Entry
-	MakeKey     IntentKind = "make-key"    // Text: the program's name; Way "mcp" for the lines of an MCP client
+	Pair       IntentKind = "pair"
+	CancelPair IntentKind = "cancel-pair" // ends the sign-in that is under way
+	Unpair     IntentKind = "unpair"      //
+	Reconnect  IntentKind = "reconnect"   // to the hub it is paired with
+	Pause      IntentKind = "pause"       //
+	Resume     IntentKind = "resume"      //
+	StopAll    IntentKind = "stop-all"    // Text: the Window that then shows that it is so, where there is a display
+	StopOne    IntentKind = "stop-one"    // Entry
+	AllowNext  IntentKind = "allow-next"  // Entry
+	// MakeKey: Text is the program's name; Way "mcp" is for the lines of an MCP
+	// client that takes an address, "bridge" for one that starts localpc mcp: its
+	// key, unless it has one, is kept for it and not shown.
+	MakeKey     IntentKind = "make-key"
 	ForgetKey   IntentKind = "forget-key"
 	Practice    IntentKind = "practice"
 	Export      IntentKind = "export" // Text: the file to write

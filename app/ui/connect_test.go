@@ -86,6 +86,7 @@ func TestAKeyForAnAddress(t *testing.T) {
 	w := s.window(snapshot.WindowPair)
 	s.programs("this")
 	s.tap(w, "Show the lines…")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: snapshot.AnyProgram, Way: "bridge"})
 	s.u.pair.name.SetText("Mine")
 	s.tap(w, "Make a key")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: "Mine", Way: "mcp"})

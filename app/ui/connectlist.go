@@ -17,6 +17,9 @@ func (p *pairWindow) showClient(id string) {
 	if len(p.ui.snap.Connect.Lines) > 0 {
 		p.ui.intent(snapshot.Intent{Kind: snapshot.ForgetKey}) // a key is shown where it was made, once
 	}
+	if id == anyClient && p.ui.snap.Hub.Kind == "this" {
+		p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: snapshot.AnyProgram, Way: "bridge"}) // so that its lines work
+	}
 	p.client = id
 	p.draw()
 }

@@ -10,16 +10,21 @@ import (
 	"text/tabwriter"
 
 	"localpc/app/control"
+	"localpc/app/settings"
 	"localpc/app/setup"
 	"localpc/app/snapshot"
 )
 
 // connectFlags are those of "connect".
-type connectFlags struct{ print, off bool }
+type connectFlags struct {
+	print, off bool
+	any        string
+}
 
 func connectFlagSet(c *cli, f *flag.FlagSet) {
 	f.BoolVar(&c.connect.print, "print", false, "print what would be written, and write nothing")
 	f.BoolVar(&c.connect.off, "off", false, "take it out again")
+	f.StringVar(&c.connect.any, "any", "", "the name of any other MCP client: print what it takes")
 	jsonFlag(c, f)
 }
 
@@ -34,6 +39,9 @@ func clientsOf(a setup.Autostart) *setup.Clients {
 
 // connect lists the programs on this computer, or connects one.
 func connect(c *cli, args []string) error {
+	if c.connect.any != "" && (len(args) > 0 || c.connect.print || c.connect.off) {
+		return usageError("connect --any NAME takes nothing else")
+	}
 	if len(args) > 1 || len(args) == 0 && (c.connect.print || c.connect.off) {
 		return usageError("connect takes the name of one program, as localpc connect lists them")
 	}
@@ -52,6 +60,9 @@ func connect(c *cli, args []string) error {
 	all := resp.Snapshot.Connect.Clients
 	if len(all) == 0 {
 		return fmt.Errorf("pair this computer first, with itself (localpc pair this) or with a hub of your own")
+	}
+	if c.connect.any != "" {
+		return connectAny(c, resp.Snapshot.Hub)
 	}
 	if len(args) == 0 {
 		return listClients(c, resp.Snapshot.Connect)
@@ -100,8 +111,30 @@ func listClients(c *cli, s snapshot.Connect) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.out, "\nAny other MCP client takes:")
-	for _, line := range s.Any {
+	fmt.Fprintln(c.out, "\nAny other MCP client: localpc connect --any NAME")
+	return nil
+}
+
+// connectAny prints what a program that is not known here takes. One that comes
+// to the hub inside gets its key.
+func connectAny(c *cli, hub snapshot.Hub) error {
+	start, err := c.autostart()
+	if err != nil {
+		return err
+	}
+	programs := clientsOf(start)
+	if programs == nil {
+		return fmt.Errorf("your home directory is not known")
+	}
+	address := hub.Address
+	if hub.Kind == settings.HubThis {
+		address = ""
+		if err := ask(c, snapshot.Intent{Kind: snapshot.MakeKey, Text: c.connect.any, Way: "bridge"}); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(c.out, "Put this where it keeps its MCP servers:")
+	for _, line := range programs.Lines(c.connect.any, address, "") {
 		fmt.Fprintln(c.out, "  "+line)
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestConnectAProgramFromATerminal(t *testing.T) {
 		t.Errorf("before it is paired: %v, %s", err, out)
 	}
 	p.pair()
-	if out, err := connect(); err != nil || !strings.Contains(out, "claude-code") || !strings.Contains(out, "Any other MCP client takes:") {
+	if out, err := connect(); err != nil || !strings.Contains(out, "claude-code") || !strings.Contains(out, "Any other MCP client: localpc connect --any") {
 		t.Errorf("the list: %v, %s", err, out)
 	}
 	if out, err := connect("claude-code", "--print"); err != nil || !strings.Contains(out, `"--program"`) || !strings.Contains(out, `"deny"`) {

@@ -18,9 +18,18 @@ import (
 	"localpc/app/snapshot"
 )
 
+// connect does what a person does for a program that is not known here.
+func (p *program) connect(name string) {
+	p.t.Helper()
+	out, err := p.d.Command(filepath.Join(p.bin, "localpc"), "connect", "--data", p.data, "--any", name).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), name+" is connected.") || !strings.Contains(string(out), `"--program"`) {
+		p.t.Fatalf("localpc connect --any %s: %v\n%s", name, err, out)
+	}
+}
+
 // A program like Claude Desktop starts localpc mcp, before Local PC Executor
-// runs. It works once that runs, in the person's folder, with a key of its own,
-// and goes with its standard input.
+// runs. It works once that runs and the person has connected it, in their
+// folder, with a key of its own, and goes with its standard input.
 func TestMCPOverStandardInput(t *testing.T) {
 	t.Parallel()
 	d := apptest.New(t, apptest.Options{NoTray: true, NoNotifications: true})
@@ -62,6 +71,14 @@ func TestMCPOverStandardInput(t *testing.T) {
 	p.p = d.StartCmd("localpc", run)
 	d.WaitOutput(p.p, 30*time.Second, "refused")
 	p.pair()
+	// That it runs is not enough: a program that nobody connected has no way in.
+	if text, failed := toolText(t, s, "run_command", map[string]any{"command": "echo in"}); !failed || !strings.Contains(text, "Claude Desktop is not connected") {
+		t.Errorf("a program that nobody connected is told %q", text)
+	}
+	if got := p.status().Programs; len(got) != 0 {
+		t.Errorf("there are programs: %+v", got)
+	}
+	p.connect("Claude Desktop")
 	select {
 	case <-changed:
 	case <-time.After(30 * time.Second):
@@ -132,6 +149,7 @@ func TestMCPAsksThePerson(t *testing.T) {
 		}
 	}
 	p.pair()
+	p.connect("Claude Desktop")
 	heard := make(chan string, 256)
 	client := mcpsdk.NewClient(&mcpsdk.Implementation{Name: "claude-ai", Version: "1"}, &mcpsdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, n *mcpsdk.ProgressNotificationClientRequest) { heard <- n.Params.Message }})
