@@ -43,9 +43,14 @@ type Change struct {
 	// it when they are empty.
 	Made []string `toml:"made,omitempty"`
 	// Entry names the format of a file that belongs to another program, into
-	// which an entry was put; "" when the whole file is ours.
-	Entry string    `toml:"entry,omitempty"`
-	At    time.Time `toml:"at"`
+	// which an entry was put; "" when the whole file is ours. Others keep their
+	// secrets in such files: of what was there, Before is only what the entry took
+	// the place of, the Length bytes From on. Then is the hash of all of it.
+	Entry  string    `toml:"entry,omitempty"`
+	From   int       `toml:"from,omitempty"`
+	Length int       `toml:"length,omitempty"`
+	Then   string    `toml:"then,omitempty"`
+	At     time.Time `toml:"at"`
 }
 
 // HashOf names contents.
@@ -138,7 +143,10 @@ func (b *Book) record(c Change) error {
 	}
 	if i := slices.IndexFunc(all, func(old Change) bool { return old.Path == c.Path }); i >= 0 {
 		old := all[i]
-		c.Was, c.Before, c.Mode = old.Was, old.Before, old.Mode
+		c.Was, c.Mode = old.Was, old.Mode
+		if c.Entry == "" {
+			c.Before, c.Then = old.Before, old.Then
+		}
 		c.Made = append(old.Made, c.Made...)
 		all[i] = c
 		return b.write(all)
@@ -149,10 +157,6 @@ func (b *Book) record(c Change) error {
 // Write puts a file in its place, and what was there into the book first. A
 // link is followed: what it names is written.
 func (b *Book) Write(path, what string, data []byte, perm fs.FileMode) error {
-	return b.put(path, what, data, perm, "")
-}
-
-func (b *Book) put(path, what string, data []byte, perm fs.FileMode, entry string) error {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return err
@@ -160,7 +164,7 @@ func (b *Book) put(path, what string, data []byte, perm fs.FileMode, entry strin
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := Change{Path: path, What: what, Hash: HashOf(data), Entry: entry}
+	c := Change{Path: path, What: what, Hash: HashOf(data)}
 	before, fi, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -267,12 +271,18 @@ func putBack(c Change) (same bool, err error) {
 		now = HashOf(contents)
 	}
 	switch {
-	case c.Was && now == HashOf([]byte(c.Before)):
+	case c.Was && now == c.then():
 		return true, nil // it was never written, or is put back already
 	case now != c.Hash && c.Entry != "":
 		return putBackEntry(c, contents)
 	case now != c.Hash:
 		return false, nil
+	case c.Was && c.Then != "":
+		before, ok := c.without(contents)
+		if !ok {
+			return putBackEntry(c, contents)
+		}
+		return true, replace(c.Path, before, fs.FileMode(c.Mode))
 	case c.Was:
 		return true, replace(c.Path, []byte(c.Before), fs.FileMode(c.Mode))
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -113,18 +112,16 @@ func (c Clients) Connect(id, hub string) (Client, error) {
 	if s.Problem != "" {
 		return s, errByHand(s.Problem)
 	}
-	data, _, err := readFile(s.File)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, errByHand(byHand(k.name, err))
+	var unfit error // what is there by now
+	err = c.Book.WriteEntry(s.File, "connects "+k.name+" to this computer", k.format.name(), func(before []byte) (after []byte, err error) {
+		after, unfit = k.format.put(before, k.entry(c, hub))
+		return after, unfit
+	})
+	if unfit != nil {
+		return s, errByHand(byHand(k.name, unfit))
 	}
-	after, err := k.format.put(data, k.entry(c, hub))
 	if err != nil {
-		return s, errByHand(byHand(k.name, err))
-	}
-	if !bytes.Equal(data, after) {
-		if err := c.Book.WriteEntry(s.File, "connects "+k.name+" to this computer", after, k.format.name()); err != nil {
-			return s, fmt.Errorf("the settings of %s could not be written: %w", k.name, err)
-		}
+		return s, fmt.Errorf("the settings of %s could not be written: %w", k.name, err)
 	}
 	return c.look(k, hub), nil
 }
@@ -324,23 +321,4 @@ func putBackEntry(c Change, contents []byte) (same bool, err error) {
 		return false, err
 	}
 	return true, replace(c.Path, after, fi.Mode().Perm())
-}
-
-// WriteEntry is Write for a file that belongs to another program and gets our
-// entry: what is put back is the entry alone where the file was changed since.
-func (b *Book) WriteEntry(path, what string, data []byte, format string) error {
-	all, err := b.List()
-	if err != nil {
-		return err
-	}
-	// What was there before an earlier change of ours is too old to be put back
-	// when others have written the file meanwhile.
-	if i := slices.IndexFunc(all, func(c Change) bool { return c.Path == path }); i >= 0 {
-		if now, _, err := readFile(path); err == nil && HashOf(now) != all[i].Hash {
-			if _, err := b.PutBack(path); err != nil {
-				return err
-			}
-		}
-	}
-	return b.put(path, what, data, 0o600, format)
 }
