@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"localpc/tunnel/hub/e2b/filesystem"
 	"localpc/tunnel/wire"
 )
 
 const (
-	// maxChanges bounds what a watch keeps for a client that does not take it.
-	maxChanges = 10_000
+	// maxChanges and maxChangesSize, in bytes, bound what a watch keeps for a
+	// client that does not take it.
+	maxChanges     = 10_000
+	maxChangesSize = 4 << 20
 	// maxWatchers of one sandbox may be kept for clients that ask again.
 	maxWatchers = 32
 	// watcherIdle ends one that nobody asks any more.
@@ -43,6 +46,7 @@ type watch struct {
 
 	mu      sync.Mutex
 	changes []*filesystem.FilesystemEvent // not yet taken; guarded by mu
+	size    int                           // of changes, in bytes; guarded by mu
 	err     *connect.Error                // how it ended; guarded by mu
 }
 
@@ -91,11 +95,12 @@ func (w *watch) add(told *wire.FileChanges) bool {
 	defer w.mu.Unlock()
 	defer w.wake()
 	for i := range told.Changes {
-		if len(w.changes) == maxChanges {
+		e := event(&told.Changes[i])
+		if w.size += proto.Size(e); len(w.changes) == maxChanges || w.size > maxChangesSize {
 			w.err = errOverflow()
 			return false
 		}
-		w.changes = append(w.changes, event(&told.Changes[i]))
+		w.changes = append(w.changes, e)
 	}
 	if told.Overflow {
 		w.err = errOverflow()
@@ -122,7 +127,7 @@ func (w *watch) take() ([]*filesystem.FilesystemEvent, *connect.Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	changes := w.changes
-	w.changes = nil
+	w.changes, w.size = nil, 0
 	return changes, w.err
 }
 
