@@ -36,8 +36,18 @@ func keeping(t *testing.T) (m *Machine, folder string) {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	before, _ := m.o.Record.Head()
 	go func() { defer close(done); _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
+	// It begins by clearing what an earlier run left, and then says so.
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if now, _ := m.o.Record.Head(); now > before {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the machine does not start")
+		}
+	}
 	send(t, m, wire.TypeSessionOpen, &wire.SessionOpen{SessionID: "s1", PrincipalID: "p1", PrincipalName: "Claude", Folder: folder})
 	return m, folder
 }
