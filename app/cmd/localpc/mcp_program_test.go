@@ -116,7 +116,7 @@ func TestMCPOverStandardInput(t *testing.T) {
 	handle, _ := res.StructuredContent.(map[string]any)["handle"].(string)
 	call("send_input", map[string]any{"handle": handle, "text": "typed\n", "end": true})
 	out := ""
-	for range 60 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if out = call("read_output", map[string]any{"handle": handle, "since": 0, "wait_s": 1}); strings.Contains(out, "exit code 0") {
 			break
 		}
