@@ -35,9 +35,9 @@ build:
 # The whole path comes last and alone: it needs the two cores that a person's
 # computer has for itself.
 test: test-packages npm lint others
-	$(GO) test $(FLAGS) -race -timeout 20m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
+	$(GO) test $(FLAGS) -race -timeout 40m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
 	@rm -f build/cards.txt
-	$(GO) test $(FLAGS) -race -timeout 20m ./app/cmd/localpc
+	$(GO) test $(FLAGS) -race -timeout 40m ./app/cmd/localpc
 	@cat build/cards.txt
 
 lint: run-packages
