@@ -79,7 +79,7 @@ func TestPackageOnACleanDebian(t *testing.T) {
 		in := filepath.Join(d.Home, left)
 		switch {
 		case strings.HasPrefix(in, folder) || strings.HasPrefix(folder, in): // the person's work
-		case in == p.data || in == filepath.Join(p.data, "machine.db") || strings.HasPrefix(in, filepath.Join(p.data, "outputs")): // kept by choice
+		case in == p.data || in == filepath.Join(p.data, "machine.db") || strings.HasPrefix(in, filepath.Join(p.data, "outputs")) || strings.HasPrefix(in, filepath.Join(p.data, "versions")): // kept by choice
 		case strings.Contains(left, "dconf") || strings.Contains(left, "keyrings") || strings.Contains(left, "mesa_shader_cache") || strings.Contains(left, "xfce4") || strings.Contains(left, ".cache"):
 			// Other programs' own, of the desktop and the system.
 		default:
