@@ -180,7 +180,8 @@ func TestSearchEndsInTime(t *testing.T) {
 	found, err := r.search(wire.FileSearch{Text: `(a|aa|aaa|aaaa)+(a|aa|aaa|aaaa)+b`, Regexp: true, IgnoreCase: true})
 	must(t, err)
 	took := time.Since(begin)
-	if !slices.Equal(hits(found), []string{"z:1:aab"}) || !found.More {
+	// A computer so slow that the large file takes all of the time finds no more.
+	if !found.More || took < searchFor && !slices.Equal(hits(found), []string{"z:1:aab"}) {
 		t.Errorf("after %v: %q, more %v", took, hits(found), found.More)
 	}
 	if took > 4*searchFor {
