@@ -422,6 +422,16 @@ func (m *machine) waitState(phase tunnel.Phase) tunnel.State {
 	}
 }
 
+// put sends to whoever takes it.
+func put[T any](t *testing.T, ch chan<- T, v T, what string) {
+	t.Helper()
+	select {
+	case ch <- v:
+	case <-time.After(soon):
+		t.Fatalf("nobody took the %s", what)
+	}
+}
+
 // within waits until ok holds.
 func within(t *testing.T, what string, ok func() bool) {
 	t.Helper()

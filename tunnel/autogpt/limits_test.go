@@ -17,18 +17,19 @@ import (
 // What a chat was told in one folder is not told it again in another, nor when
 // it was bound anew.
 func TestKeptResultsAreOneBindings(t *testing.T) {
+	t.Parallel()
 	h := newHub(t)
 	who := newPerson()
 	m, control, p := working(t, h, func(o *Options) {
 		o.Handler = who.handle
-		o.Timings.Asking, o.Timings.Running = 50*time.Millisecond, 100*time.Millisecond
+		o.Timings.Asking, o.Timings.Running = inTime, inTime
 	})
 	ask := object{"command": "make"}
 	p.ask("EXECUTE_COMMAND", "e1", ask)
 	take(t, who.asked, "question")
-	who.allow <- nil
+	who.says(t, nil)
 	refusedWith(t, p.next(), msg.CodePending)
-	who.finish <- struct{}{}
+	who.finishes(t)
 	within(t, "the result's keeping", func() bool { return m.c.book.kept() == 1 })
 	m.folders.set(func() { m.folders.root, m.folders.revision = "/home/ana/other", 2 })
 	control.call("RESTORE_SESSION", object{"session_id": chat, "root_grant": grant})
@@ -36,13 +37,14 @@ func TestKeptResultsAreOneBindings(t *testing.T) {
 	p.greet(nil)
 	p.ask("EXECUTE_COMMAND", "e2", ask)
 	take(t, who.asked, "question of the other folder")
-	who.allow <- wire.Errorf(wire.CodeDenied, "Ana declined.")
+	who.says(t, wire.Errorf(wire.CodeDenied, "Ana declined."))
 	refusedWith(t, p.next(), msg.CodeNotGranted)
 }
 
 // Large requests are held in memory up to a bound for all connections, and no
 // longer than they are needed: not while the person thinks.
 func TestLargeRequestsAreBounded(t *testing.T) {
+	t.Parallel()
 	who := newPerson()
 	held := func(m *machine) int {
 		m.c.mu.Lock()
@@ -50,7 +52,7 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 		return m.c.held
 	}
 	m, _, p := working(t, newHub(t), func(o *Options) {
-		o.Timings.Asking, o.Timings.Running = 200*time.Millisecond, 400*time.Millisecond
+		o.Timings.Asking, o.Timings.Running = inTime, inTime
 		o.Handler = func(ctx context.Context, w wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 			for last := w.Type != wire.TypeFileWrite; !last; {
 				c, err := tunnel.Chunk(ctx, x)
@@ -70,7 +72,7 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 	}
 	refusedWith(t, p.next(), msg.CodePending)
 	within(t, "the request to be forgotten", func() bool { return held(m) == 0 })
-	who.allow <- wire.Errorf(wire.CodeDenied, "Ana declined.")
+	who.says(t, wire.Errorf(wire.CodeDenied, "Ana declined."))
 
 	fill := func(n int) { m.c.mu.Lock(); m.c.held = n; m.c.mu.Unlock() }
 	for _, free := range []int{1 << 19, 1<<20 + 1<<19} { // not even the frame; not what it brings

@@ -11,6 +11,11 @@ import (
 	msg "localpc/tunnel/wire/autogpt"
 )
 
+// inTime is how long a person may take where the test has them answer in time,
+// and so how long a test waits that has them answer late: a slow computer makes
+// them slow, too.
+const inTime = 3 * time.Second
+
 // person answers requests when the test says so, and counts what ran.
 type person struct {
 	asked  chan struct{}
@@ -22,6 +27,18 @@ type person struct {
 
 func newPerson() *person {
 	return &person{asked: make(chan struct{}, 8), allow: make(chan error), finish: make(chan struct{}), saidNo: make(chan struct{}, 8)}
+}
+
+// says is the answer to the oldest card.
+func (p *person) says(t *testing.T, err error) {
+	t.Helper()
+	put(t, p.allow, err, "answer")
+}
+
+// finishes ends what runs.
+func (p *person) finishes(t *testing.T) {
+	t.Helper()
+	put(t, p.finish, struct{}{}, "end of what runs")
 }
 
 func (p *person) handle(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
@@ -53,7 +70,7 @@ func waiting(t *testing.T, change func(o *Options)) (*person, *machine, *peer) {
 	who := newPerson()
 	m, _, data := working(t, newHub(t), func(o *Options) {
 		o.Handler = who.handle
-		o.Timings.Asking, o.Timings.Running = 150*time.Millisecond, 300*time.Millisecond
+		o.Timings.Asking, o.Timings.Running = inTime, inTime+time.Second
 		if change != nil {
 			change(o)
 		}
@@ -73,10 +90,11 @@ func exitCode(t *testing.T, f frame) int {
 }
 
 func TestAllowedInTime(t *testing.T) {
+	t.Parallel()
 	who, _, p := waiting(t, nil)
 	p.ask("EXECUTE_COMMAND", "e1", makeIt)
-	who.allow <- nil
-	who.finish <- struct{}{}
+	who.says(t, nil)
+	who.finishes(t)
 	if code := exitCode(t, p.next()); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
@@ -85,20 +103,21 @@ func TestAllowedInTime(t *testing.T) {
 // Allowed when the client had given up, it does not run; the repeat asks the
 // gate again, which remembers.
 func TestAllowedLate(t *testing.T) {
+	t.Parallel()
 	who, m, p := waiting(t, nil)
 	began := time.Now()
 	e := p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
-	if e.Details["permission"] != "shell" || e.Details["hint"] == "" || time.Since(began) < 140*time.Millisecond {
+	if e.Details["permission"] != "shell" || e.Details["hint"] == "" || time.Since(began) < inTime-10*time.Millisecond {
 		t.Errorf("%+v after %s", e, time.Since(began))
 	}
 	take(t, who.asked, "question")
-	who.allow <- nil
+	who.says(t, nil)
 	take(t, who.saidNo, "refusal to begin")
 	within(t, "the task's end", func() bool { m.c.book.mu.Lock(); defer m.c.book.mu.Unlock(); return len(m.c.book.pages) == 0 })
 	p.ask("EXECUTE_COMMAND", "again", makeIt)
 	take(t, who.asked, "question to the gate")
-	who.allow <- nil
-	who.finish <- struct{}{}
+	who.says(t, nil)
+	who.finishes(t)
 	if code := exitCode(t, p.next()); code != 1 || who.ran.Load() != 1 {
 		t.Errorf("exit code %d, ran %d times", code, who.ran.Load())
 	}
@@ -106,20 +125,21 @@ func TestAllowedLate(t *testing.T) {
 
 // A repeat that comes while the card is open waits with it.
 func TestRepeatJoinsTheCard(t *testing.T) {
+	t.Parallel()
 	who, _, p := waiting(t, nil)
 	p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
 	p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
 	p.ask("EXECUTE_COMMAND", "third", object{"cwd": root, "command": "make", "shell": "auto", "env": object{}}) // the same, in other words
 	p.call("PING", object{})
-	who.allow <- nil
-	who.finish <- struct{}{}
+	who.says(t, nil)
+	who.finishes(t)
 	if code := exitCode(t, p.next()); code != 1 || len(who.asked) != 1 {
 		t.Errorf("exit code %d, %d questions", code, len(who.asked))
 	}
 	// Then it is a new request.
 	p.ask("EXECUTE_COMMAND", "fourth", makeIt)
-	who.allow <- nil
-	who.finish <- struct{}{}
+	who.says(t, nil)
+	who.finishes(t)
 	if code := exitCode(t, p.next()); code != 2 {
 		t.Errorf("exit code %d", code)
 	}
@@ -130,29 +150,30 @@ func TestRepeatJoinsTheCard(t *testing.T) {
 func TestRunsTooLong(t *testing.T) {
 	for _, when := range []string{"after the end", "while it runs"} {
 		t.Run(when, func(t *testing.T) {
+			t.Parallel()
 			who, m, p := waiting(t, nil)
 			began := time.Now()
 			p.ask("EXECUTE_COMMAND", "e1", makeIt)
-			who.allow <- nil
+			who.says(t, nil)
 			e := refusedWith(t, p.next(), msg.CodePending)
-			if took := time.Since(began); took < 290*time.Millisecond || e.Details["permission"] != "shell" {
+			if took := time.Since(began); took < inTime-10*time.Millisecond || e.Details["permission"] != "shell" {
 				t.Errorf("%+v after %s", e, took)
 			}
 			if when == "after the end" {
-				who.finish <- struct{}{}
+				who.finishes(t)
 				within(t, "the result's keeping", func() bool { return m.c.book.kept() == 1 })
 				p.ask("EXECUTE_COMMAND", "again", makeIt)
 			} else {
 				p.ask("EXECUTE_COMMAND", "again", makeIt)
 				p.call("PING", object{})
-				who.finish <- struct{}{}
+				who.finishes(t)
 			}
 			if code := exitCode(t, p.next()); code != 1 || who.ran.Load() != 1 {
 				t.Errorf("exit code %d, ran %d times", code, who.ran.Load())
 			}
 			p.ask("EXECUTE_COMMAND", "new", makeIt)
-			who.allow <- nil
-			who.finish <- struct{}{}
+			who.says(t, nil)
+			who.finishes(t)
 			if code := exitCode(t, p.next()); code != 2 {
 				t.Errorf("exit code %d", code)
 			}
@@ -161,15 +182,16 @@ func TestRunsTooLong(t *testing.T) {
 }
 
 func TestAnotherRequestIsNoRepeat(t *testing.T) {
+	t.Parallel()
 	who, m, p := waiting(t, nil)
 	p.ask("EXECUTE_COMMAND", "e1", makeIt)
-	who.allow <- nil
+	who.says(t, nil)
 	refusedWith(t, p.next(), msg.CodePending)
-	who.finish <- struct{}{}
+	who.finishes(t)
 	within(t, "the result's keeping", func() bool { return m.c.book.kept() == 1 })
 	for _, other := range []object{{"command": "make", "cwd": root + "/a"}, {"command": "make", "cwd": root, "timeout_seconds": 5}, {"command": "make", "cwd": root, "env": object{"A": "b"}}} {
 		p.ask("EXECUTE_COMMAND", "other", other)
-		who.allow <- wire.Errorf(wire.CodeDenied, "Ana declined.")
+		who.says(t, wire.Errorf(wire.CodeDenied, "Ana declined."))
 		refusedWith(t, p.next(), msg.CodeNotGranted)
 	}
 }
@@ -180,10 +202,11 @@ func TestLateAnswers(t *testing.T) {
 		kept bool
 	}{{wire.CodeDenied, true}, {wire.CodeStopped, true}, {wire.CodeExpired, false}, {wire.CodeUndelivered, false}, {wire.CodePaused, false}} {
 		t.Run(string(c.code), func(t *testing.T) {
+			t.Parallel()
 			who, m, p := waiting(t, nil)
 			p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
 			take(t, who.asked, "question")
-			who.allow <- wire.Errorf(c.code, "A sentence.")
+			who.says(t, wire.Errorf(c.code, "A sentence."))
 			if c.kept {
 				within(t, "the answer's keeping", func() bool { return m.c.book.kept() == 1 })
 				if f := p.call("EXECUTE_COMMAND", makeIt); f.Type != "ERROR" || len(who.asked) != 0 {
@@ -194,8 +217,8 @@ func TestLateAnswers(t *testing.T) {
 			}
 			p.ask("EXECUTE_COMMAND", "anew", makeIt)
 			take(t, who.asked, "question")
-			who.allow <- nil
-			who.finish <- struct{}{}
+			who.says(t, nil)
+			who.finishes(t)
 			exitCode(t, p.next())
 		})
 	}
@@ -203,29 +226,31 @@ func TestLateAnswers(t *testing.T) {
 
 // A card needs no place among what is worked on: others go on.
 func TestCardsHoldNobodyUp(t *testing.T) {
+	t.Parallel()
 	who, _, p := waiting(t, func(o *Options) { o.MaxConcurrent = 1 })
 	p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
 	p.ask("EXECUTE_COMMAND", "other", object{"command": "ls"})
 	take(t, who.asked, "first question")
 	take(t, who.asked, "second question")
-	who.allow <- wire.Errorf(wire.CodeDenied, "Ana declined.")
-	who.allow <- wire.Errorf(wire.CodeDenied, "Ana declined.")
+	who.says(t, wire.Errorf(wire.CodeDenied, "Ana declined."))
+	who.says(t, wire.Errorf(wire.CodeDenied, "Ana declined."))
 	p.next()
 }
 
 // A result is kept for its time, and over a new data connection.
 func TestKeptResults(t *testing.T) {
 	t.Run("over a reconnect", func(t *testing.T) {
+		t.Parallel()
 		h := newHub(t)
 		who := newPerson()
 		m, _, p := working(t, h, func(o *Options) {
 			o.Handler = who.handle
-			o.Timings.Asking, o.Timings.Running = 50*time.Millisecond, 100*time.Millisecond
+			o.Timings.Asking, o.Timings.Running = inTime, inTime
 		})
 		p.ask("EXECUTE_COMMAND", "e1", makeIt)
-		who.allow <- nil
+		who.says(t, nil)
 		refusedWith(t, p.next(), msg.CodePending)
-		who.finish <- struct{}{}
+		who.finishes(t)
 		within(t, "the result's keeping", func() bool { return m.c.book.kept() == 1 })
 		p.ws.Close()
 		p = take(t, h.data, "next connection")
@@ -235,16 +260,17 @@ func TestKeptResults(t *testing.T) {
 		}
 	})
 	t.Run("not over a detach", func(t *testing.T) {
+		t.Parallel()
 		h := newHub(t)
 		who := newPerson()
 		m, control, p := working(t, h, func(o *Options) {
 			o.Handler = who.handle
-			o.Timings.Asking, o.Timings.Running = 50*time.Millisecond, 100*time.Millisecond
+			o.Timings.Asking, o.Timings.Running = inTime, inTime
 		})
 		p.ask("EXECUTE_COMMAND", "e1", makeIt)
-		who.allow <- nil
+		who.says(t, nil)
 		refusedWith(t, p.next(), msg.CodePending)
-		who.finish <- struct{}{}
+		who.finishes(t)
 		within(t, "the result's keeping", func() bool { return m.c.book.kept() == 1 })
 		control.call("DETACH_SESSION", object{"session_id": chat})
 		if m.c.book.kept() != 0 {

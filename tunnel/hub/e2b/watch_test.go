@@ -127,11 +127,24 @@ func TestPolledWatch(t *testing.T) {
 		}
 	}
 	write("a.txt")
-	all := ""
 	eventually(t, "it is told of", func() bool {
-		_, text := call("GetWatcherEvents", w)
-		all += text
-		return strings.Contains(all, `"name":"a.txt","type":"EVENT_TYPE_CREATE","entry":{"name":"a.txt","type":"FILE_TYPE_FILE","path":"a.txt"`)
+		status, text := call("GetWatcherEvents", w)
+		// Their JSON has a space here and there, by the build.
+		var told struct {
+			Events []struct {
+				Name, Type string
+				Entry      struct{ Name, Type, Path string }
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &told); status != 200 || err != nil {
+			t.Fatalf("%d %s, %v", status, text, err)
+		}
+		for _, e := range told.Events {
+			if e.Type == "EVENT_TYPE_CREATE" && e.Name == "a.txt" && e.Entry.Name == "a.txt" && e.Entry.Type == "FILE_TYPE_FILE" && e.Entry.Path == "a.txt" {
+				return true
+			}
+		}
+		return false
 	})
 	write("flood")
 	eventually(t, "the overflow is told of, after what came before it", func() bool {
