@@ -36,7 +36,7 @@ build:
 # are cores. The whole path comes last and alone: it needs the two cores that a
 # person's computer has for itself.
 test: test-packages npm lint others
-	$(GO) test $(FLAGS) -race -p 4 -parallel 4 -timeout 40m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
+	$(GO) test $(FLAGS) -race -p 4 -parallel 4 -timeout 15m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
 	@rm -f build/cards.txt
 	$(GO) test $(FLAGS) -race -parallel 4 -timeout 40m ./app/cmd/localpc
 	@cat build/cards.txt
