@@ -185,6 +185,7 @@ func TestBulkExchange(t *testing.T) {
 	l := withLane(t, f)
 	chunk := bytes.Repeat([]byte("x"), wire.MaxChunk)
 	ended := make(chan error, 16)
+	took := make(chan string, 16) // files of which something came
 	n := f.machine(t, func(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
 		switch q := m.Payload.(type) {
 		case *wire.FileRead: // ends well, or does not end
@@ -202,6 +203,9 @@ func TestBulkExchange(t *testing.T) {
 				if err != nil {
 					ended <- err
 					return "", nil, err
+				}
+				if q.Path == "lost" {
+					took <- q.Path
 				}
 				if total += len(ch.Data); ch.Last {
 					return wire.TypeFileStatResponse, &wire.FileStatResponse{Exists: true, Entry: &wire.Entry{Name: "p", Path: "p", Kind: "file", Size: int64(total)}}, nil
@@ -344,9 +348,10 @@ func TestBulkExchange(t *testing.T) {
 	if m := c.read(); m.Type != wire.TypeBulk {
 		t.Fatalf("instead of BULK: %+v", m)
 	}
-	up := c.send(wire.TypeFileWrite, "", &wire.FileWrite{SessionID: "s", Path: "p"})
+	up := c.send(wire.TypeFileWrite, "", &wire.FileWrite{SessionID: "s", Path: "lost"})
 	c.send(wire.TypeBulk, up, &wire.Empty{})
 	over(up, piece(chunk, false))
+	<-took
 	l.lose()
 	for range 2 {
 		m := c.read()

@@ -121,21 +121,32 @@ func TestAnswers(t *testing.T) {
 func TestUnarmedClick(t *testing.T) {
 	t.Parallel()
 	d := start(t, apptest.Options{})
-	c := command("slow")
-	c.ArmMS = 4000
-	d.send(desklink.Down{Card: &c})
-	d.shown("slow")
-	d.Window(cardTitle).WaitText(soon, "Deny for this session")
-	d.clickAllow()
-	d.Screenshot("unarmed")
-	time.Sleep(300 * time.Millisecond)
-	if d.answers() != 0 {
-		t.Fatal("a click allowed before the card was armed")
-	}
-	time.Sleep(4 * time.Second)
-	d.clickAllow()
-	if a := d.answer("slow"); !a.Allow {
-		t.Error("an armed click denied")
+	for arm := 4 * time.Second; ; arm *= 2 {
+		id := "slow" + arm.String()
+		c := command(id)
+		c.ArmMS = int(arm.Milliseconds())
+		began := time.Now()
+		d.send(desklink.Down{Card: &c})
+		d.shown(id)
+		d.Window(cardTitle).WaitText(soon, "Deny for this session")
+		d.clickAllow()
+		d.Screenshot("unarmed")
+		time.Sleep(300 * time.Millisecond)
+		if d.answers() == 0 {
+			time.Sleep(arm)
+			d.clickAllow()
+			if a := d.answer(id); !a.Allow {
+				t.Error("an armed click denied")
+			}
+			return
+		}
+		if time.Since(began) < arm || arm > 30*time.Second {
+			t.Fatal("a click allowed before the card was armed")
+		}
+		// The computer was so slow that the card was armed by then.
+		d.answer(id)
+		d.send(desklink.Down{Close: &desklink.CloseCard{ID: id}})
+		d.WaitNoWindow(soon, cardTitle)
 	}
 }
 

@@ -100,19 +100,28 @@ func BenchmarkLanes(b *testing.B) {
 		w.Flush()
 
 		fmt.Fprintf(w, "\nround trip %s: a command\tmedian\tp95\tp95 to idle\n", delay)
-		idle := &timed{name: "while nothing else goes on", do: lane.command}
-		takeTurns(b, []*timed{idle}, rounds, 2)
-		during := []*timed{
-			{name: "while 100 MiB go there, again and again"},
-			{name: "while 100 MiB come back, again and again"},
-		}
-		for i, move := range []func() error{func() error { return lane.upload(payload) }, func() error { return lane.download(lane.last, moved) }} {
-			during[i].do = lane.command
-			again(b, move, func() { takeTurns(b, during[i:i+1], rounds, 2) })
-		}
-		for _, r := range append([]*timed{idle}, during...) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.1f ×\n", r.name, median(r.took).Round(10*time.Microsecond), quantile(r.took, 0.95).Round(10*time.Microsecond),
-				float64(quantile(r.took, 0.95))/float64(quantile(idle.took, 0.95)))
+		// What the two cores alone do to a command is told by ssh beside scp.
+		for _, who := range []struct {
+			name        string
+			do          func() error
+			there, back func() error
+		}{
+			{"ssh", rows[1].do, scp(file, there), scp(there, filepath.Join(server.dir, "back"))},
+			{"localpc", lane.command, func() error { return lane.upload(payload) }, func() error { return lane.download(lane.last, moved) }},
+		} {
+			idle := &timed{name: who.name + ", while nothing else goes on", do: who.do}
+			takeTurns(b, []*timed{idle}, rounds, 2)
+			during := []*timed{
+				{name: who.name + ", while 100 MiB go there, again and again", do: who.do},
+				{name: who.name + ", while 100 MiB come back, again and again", do: who.do},
+			}
+			for i, move := range []func() error{who.there, who.back} {
+				again(b, move, func() { takeTurns(b, during[i:i+1], rounds, 2) })
+			}
+			for _, r := range append([]*timed{idle}, during...) {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%.1f ×\n", r.name, median(r.took).Round(10*time.Microsecond), quantile(r.took, 0.95).Round(10*time.Microsecond),
+					float64(quantile(r.took, 0.95))/float64(quantile(idle.took, 0.95)))
+			}
 		}
 		w.Flush()
 	}
