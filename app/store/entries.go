@@ -13,12 +13,19 @@ import (
 // AppendEntry writes one entry of the record. A Seq that is not the next, since
 // another running copy took it, is an error.
 func (s *Store) AppendEntry(ctx context.Context, e consent.Entry) error {
-	_, err := s.exec(ctx, `INSERT INTO entries (seq, time, kind, ref, body, prev, hash, sig) VALUES (?,?,?,?,?,?,?,?)`,
+	if s.appending == nil {
+		return errors.New("the record was opened to read only")
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_, err := s.appending.ExecContext(ctx,
 		e.Seq, e.Time.UTC().Format(time.RFC3339Nano), e.Kind, e.Ref, string(e.Body), e.Prev, e.Hash, e.Sig)
 	return err
 }
 
 const entryColumns = `seq, time, kind, ref, body, prev, hash, sig`
+
+const appendEntry = `INSERT INTO entries (` + entryColumns + `) VALUES (?,?,?,?,?,?,?,?)`
 
 type scanner interface{ Scan(...any) error }
 

@@ -108,7 +108,7 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, ttl time.Duration) (S
 
 // Sandbox gives a sandbox, ended or not. ErrNotFound when there is none.
 func (s *Store) Sandbox(ctx context.Context, id string) (Sandbox, error) {
-	return s.scanSandbox(s.db.QueryRowContext(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE id = ?`, id).Scan)
+	return s.scanSandbox(s.sandbox.QueryRowContext(ctx, id).Scan)
 }
 
 // SetEnd moves the end of a running sandbox. ErrNotFound when none runs.
