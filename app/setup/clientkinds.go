@@ -15,8 +15,6 @@ type kind struct {
 	// file, and noHub says how then.
 	entry func(c Clients, hub string) entry
 	noHub string
-	// byHand are the lines that noHub speaks of; the hub's address when nil.
-	byHand func(c Clients, hub string) []string
 
 	next, nextOfHub string
 	around, off     string
@@ -109,17 +107,8 @@ var known = []kind{
 		signs:  in(cursorDir),
 		file:   func(c Clients) string { return filepath.Join(cursorDir(c), "mcp.json") },
 		format: jsonFormat{"mcpServers"},
-		entry: func(c Clients, hub string) entry {
-			if hub != "" {
-				return nil // its answers would come to an address that any program could claim
-			}
-			return reach("Cursor", "", "", "", "")(c, "")
-		},
-		noHub: "Cursor can't sign in at a hub of your own. Make a key for it on the hub's page Keys, give it to Cursor in the environment as LOCALPC_KEY, and put these lines into its file by hand.",
-		byHand: func(_ Clients, hub string) []string {
-			return jsonFormat{"mcpServers"}.lines(entry{{"url", hub + "/mcp"}, {"headers", map[string]string{"Authorization": "Bearer ${env:LOCALPC_KEY}"}}})
-		},
-		next:   "In Cursor, open Cursor Settings, Tools & MCP, and switch localpc on.",
+		entry:  reach("Cursor", "", "", "url", ""),
+		next:   "In Cursor, open Cursor Settings, Tools & MCP, and switch localpc on.", nextOfHub: "In Cursor, open Cursor Settings, Tools & MCP, switch localpc on, press Connect beside it and sign in at the hub.",
 		around: "Its own terminal and its edits work on this computer without asking here. Cursor can't switch them off altogether.",
 		off:    "To have its terminal ask, choose Allowlist under Cursor Settings, Agents, Approvals & Execution, with an empty list and without the sandbox. Its Ask mode changes nothing."},
 	{id: "vscode", name: "VS Code", command: "code",

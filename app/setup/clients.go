@@ -70,9 +70,7 @@ func (c Clients) look(k *kind, hub string) Client {
 	want := k.entry(c, hub)
 	if want == nil {
 		s.Problem = k.noHub
-		if s.Lines = []string{hub + "/mcp"}; k.byHand != nil {
-			s.Lines = k.byHand(c, hub)
-		}
+		s.Lines = []string{hub + "/mcp"}
 		s.Found = c.found(k)
 		return s
 	}

@@ -297,7 +297,7 @@ func TestAHubOfOnesOwn(t *testing.T) {
 		if !strings.Contains(lines, "https://hub.example/mcp") || strings.Contains(lines, "--program") || strings.Contains(lines, "e2b_") {
 			t.Errorf("%s: %s", s.Name, lines)
 		}
-		if s.ID == "claude-desktop" || s.ID == "cursor" {
+		if s.ID == "claude-desktop" {
 			if _, err := d.Connect(s.ID, "https://hub.example"); s.Problem == "" || err == nil {
 				t.Errorf("%s can't sign in at an address in its file", s.Name)
 			}

@@ -69,62 +69,10 @@ func (f *Face) lookUp(ctx context.Context, id string) (knownProgram, error) {
 // Bounds of what a program says of itself.
 const (
 	maxRedirects   = 10
-	maxRedirect    = 512 // bytes
 	maxDescription = 16 << 10
 	maxClientURL   = 512
 	describeWithin = 5 * time.Second
 )
-
-// goodRedirect takes https addresses, and http ones of the person's own
-// computer. Anybody may sign up: any other scheme could start a program, and
-// any other http answer could be read on its way.
-func goodRedirect(uri string) error {
-	u, err := url.Parse(uri)
-	switch {
-	case err != nil || len(uri) > maxRedirect || u.Host == "" || u.Opaque != "" || u.User != nil || strings.Contains(uri, "#") || u.String() != uri:
-		return fmt.Errorf("%.80q is no address for an answer", uri)
-	case u.Scheme == "https" && u.Hostname() != "" && printable(u.Host):
-		return nil
-	case u.Scheme == "http" && ownComputer(u.Hostname()):
-		return nil
-	}
-	return fmt.Errorf("%.80q must be an https address, or http on this computer (127.0.0.1, [::1] or localhost)", uri)
-}
-
-func printable(host string) bool {
-	return !strings.ContainsFunc(host, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-:[]", r))
-	})
-}
-
-func ownComputer(host string) bool {
-	return host == "127.0.0.1" || host == "::1" || host == "localhost"
-}
-
-// allows tells whether an answer may go to uri: it must be one of the
-// program's, to the letter. On the person's own computer the port is free
-// (RFC 8252), since a program takes the one that it gets.
-func (p knownProgram) allows(uri string) bool {
-	if goodRedirect(uri) != nil {
-		return false
-	}
-	return slices.ContainsFunc(p.redirects, func(own string) bool { return own == uri || samePlace(own, uri) })
-}
-
-// samePlace tells whether two addresses on the person's own computer differ in
-// their ports alone.
-func samePlace(a, b string) bool {
-	x, err := url.Parse(a)
-	if err != nil {
-		return false
-	}
-	y, err := url.Parse(b)
-	if err != nil || x.Scheme != "http" || !ownComputer(x.Hostname()) || x.Hostname() != y.Hostname() {
-		return false
-	}
-	x.Host, y.Host = x.Hostname(), y.Hostname()
-	return x.String() == y.String()
-}
 
 // description is what a program says of itself, when it signs up (RFC 7591) or
 // at its address.

@@ -109,12 +109,18 @@ func (h *hub) exchange(id, code string, change ...string) (*http.Response, map[s
 	return h.tokens(form)
 }
 
-// Only https and the person's own computer get answers.
+// Only https and the person's own computer get answers; a program there by
+// http, or by a scheme that is its own.
 func TestWhoMaySignUp(t *testing.T) {
 	h := start(t, forPrograms)
 	for redirect, ok := range map[string]bool{
 		"http://127.0.0.1:1/x": true, "http://localhost/x": true, "http://[::1]:7/x": true, "https://agent.example/x?y=1": true,
-		"http://agent.example/x": false, "http://127.0.0.1.agent.example/": false, "javascript:alert(1)": false, "cursor://back": false, "https://a@agent.example/": false,
+		"http://agent.example/x": false, "http://127.0.0.1.agent.example/": false, "javascript:alert(1)": false, "cursor://back": false, "cursor://anysphere.cursor-mcp/oauth/callback": true,
+		"cursor://anysphere.cursor-mcp/oauth/callback/": false, "cursor://anysphere.cursor-mcp/oauth/callback?x=1": false, "cursor://anysphere.cursor-deeplink/mcp/install": false,
+		"Cursor://anysphere.cursor-mcp/oauth/callback": false, "com.example.app:/back": true, "com.example.app://oauth/back": true, "org.example.my-agent:/": false, "com.example.app:back": false, "com.example.app:": false,
+		"com.example.app:/a b": false, "com.example.app:/a%22": false, "com.example.app:/a?b=c": false, "com.example.app://a@b/": false, "com.example.app:/x#y": false, "com.example.app:/" + strings.Repeat("x", 600): false,
+		"vscode://vscode.git/clone": false, "ms-msdt:/id": false, "file:///etc/passwd": false, "mailto:x@agent.example": false, "intent://x/": false, "ftp://127.0.0.1/x": false, "127.0.0.1:/x": false,
+		"https://vscode.dev/redirect": true, "http://127.0.0.1/": true, "http://localhost:33418/": true, "https://a@agent.example/": false,
 		"https://agent.example/#x": false, "//agent.example/": false, "https://": false, "http://127.0.0.2/": false, "https://agent.example;x/": false, "data:text/html,x": false,
 	} {
 		body, _ := json.Marshal(map[string]any{"redirect_uris": []string{redirect}})

@@ -138,9 +138,12 @@ func (f *Face) show(w http.ResponseWriter, r *http.Request, status int, name str
 
 // note is a page that says one thing and offers one way on.
 type note struct {
-	Lines    []string
-	Kind     string // "", "ok", "warn", "risk": how it is marked
-	To, Word string // the way on; none when To is ""
+	Lines []string
+	Kind  string // "", "ok", "warn", "risk": how it is marked
+	// To and Word are the way on; none when To is "". It may start a program by a
+	// scheme of its own, so whoever sets it answers for where it leads.
+	To   template.URL
+	Word string
 }
 
 func (f *Face) sorry(w http.ResponseWriter, r *http.Request, status int, title, line string) {

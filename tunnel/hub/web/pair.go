@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"html/template"
 	"net"
 	"net/http"
 	"net/url"
@@ -132,7 +133,7 @@ func (f *Face) answer(w http.ResponseWriter, r *http.Request, u *store.User) {
 		if strings.HasPrefix(to, "http://[") {
 			// A content policy cannot name an IPv6 address, so the form may not
 			// lead there; a link may.
-			f.show(w, r, http.StatusOK, "note", view{Title: "One more step", Data: note{Lines: []string{"Go back to the program, which waits for the answer."}, To: to, Word: "Back to the program"}})
+			f.show(w, r, http.StatusOK, "note", view{Title: "One more step", Data: note{Lines: []string{"Go back to the program, which waits for the answer."}, To: template.URL(to), Word: "Back to the program"}})
 			return
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther)

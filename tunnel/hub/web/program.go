@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"html/template"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ type programData struct {
 	P     oauth.Pending
 	May   []string // what it asks for, in words
 	Here  bool     // the answer goes to a program on the person's computer
+	App   string   // to one there that the browser starts by this scheme
 	Place string   // the host that it goes to otherwise
 	Name  string   // what the person wants to call it, as typed before
 	Left  int      // minutes
@@ -57,8 +59,8 @@ func (f *Face) showProgram(w http.ResponseWriter, r *http.Request, _ *store.User
 }
 
 func (f *Face) drawProgram(w http.ResponseWriter, r *http.Request, status int, problem, name string, p oauth.Pending) {
-	d := programData{P: p, Name: name, Here: loopback(p.Redirect), Left: max(1, int(p.Until.Sub(f.o.Now()).Round(time.Minute)/time.Minute))}
-	if u, err := url.Parse(p.Redirect); err == nil && !d.Here {
+	d := programData{P: p, Name: name, Here: loopback(p.Redirect), App: oauth.AppScheme(p.Redirect), Left: max(1, int(p.Until.Sub(f.o.Now()).Round(time.Minute)/time.Minute))}
+	if u, err := url.Parse(p.Redirect); err == nil && !d.Here && d.App == "" {
 		d.Place = u.Host
 	}
 	for _, s := range p.Scopes {
@@ -97,6 +99,17 @@ func (f *Face) answerProgram(w http.ResponseWriter, r *http.Request, u *store.Us
 	case err != nil:
 		f.failed(w, r, err)
 		return
+	case oauth.AppScheme(p.Redirect) != "" && strings.HasPrefix(to, p.Redirect+"?"):
+		// Browsers follow a link to a program, and not always a form; and nobody is
+		// sent to a program that they said no to.
+		f.log.Info("Program answered", "user", u.ID, "program", p.Client, "connected", yes)
+		n := note{Lines: []string{"Your browser may ask whether to open the program that " + oauth.AppScheme(p.Redirect) + ": stands for."}, To: template.URL(to), Word: "Back to the program"}
+		title := "One more step"
+		if !yes {
+			title, n = "Nothing was connected", note{Lines: []string{"You can close this page. The program hears of it only by the link below."}, To: n.To, Word: n.Word}
+		}
+		f.show(w, r, http.StatusOK, "note", view{Title: title, Data: n})
+		return
 	case origin(to) == "" || origin(to) != origin(p.Redirect):
 		f.failed(w, r, errors.New("the answer would have gone to another place"))
 		return
@@ -104,7 +117,7 @@ func (f *Face) answerProgram(w http.ResponseWriter, r *http.Request, u *store.Us
 	f.log.Info("Program answered", "user", u.ID, "program", p.Client, "connected", yes)
 	if strings.HasPrefix(to, "http://[") {
 		// As for a computer: a form may not lead there, a link may.
-		f.show(w, r, http.StatusOK, "note", view{Title: "One more step", Data: note{Lines: []string{"Go back to the program, which waits for the answer."}, To: to, Word: "Back to the program"}})
+		f.show(w, r, http.StatusOK, "note", view{Title: "One more step", Data: note{Lines: []string{"Go back to the program, which waits for the answer."}, To: template.URL(to), Word: "Back to the program"}})
 		return
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)

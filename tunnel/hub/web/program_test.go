@@ -115,3 +115,27 @@ func TestAProgramElsewhere(t *testing.T) {
 		t.Errorf("who is not logged in gets a page that leads there: %s", policy)
 	}
 }
+
+// A program that is started by a scheme of its own gets its answer by a link
+// that the person presses: the page names the scheme, and the browser goes
+// there by nothing else.
+func TestAProgramWithAScheme(t *testing.T) {
+	t.Parallel()
+	const redirect = "cursor://anysphere.cursor-mcp/oauth/callback"
+	s := owned(t)
+	id := s.signUp("Cursor", redirect)
+	b := s.browser(desk).logIn("Ana")
+	b.open(s.programAsks(id, redirect, "")).sees("The program on this computer that opens cursor: links", "in the program on this computer that opens cursor: links").check("program-app")
+	b.click("No").sees("Nothing was connected").check("program-app-no")
+	for _, c := range []struct{ press, answer string }{{"No", "error"}, {"Yes, connect this program", "code"}} {
+		b.open(s.programAsks(id, redirect, "")).click(c.press).sees("Back to the program")
+		if !strings.HasPrefix(b.url(), s.url) {
+			t.Errorf("after %s the browser is at %s", c.press, b.url())
+		}
+		to, err := url.Parse(js[string](b, `[...document.querySelectorAll("a")].find(a => a.innerText === "Back to the program").href`))
+		if err != nil || to.Scheme+"://"+to.Host+to.Path != redirect || to.Query().Get(c.answer) == "" || to.Query().Get("state") != "its state" || to.Query().Get("iss") != s.url {
+			t.Errorf("after %s the link leads to %s, %v", c.press, to, err)
+		}
+	}
+	b.sees("whether to open the program that cursor: stands for").check("program-app-yes")
+}
