@@ -125,6 +125,8 @@ func (s *spot) details(c *capabilities.Connect) []string {
 	}
 	if c.Line != "" {
 		add("The command: %s", consent.Visible(clip(c.Line, 200), false))
+	} else {
+		add("Which of the commands it is can't be told, so what one of them was allowed does not count for it")
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package shell
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"localpc/capabilities"
 	"localpc/capabilities/shell/spawn"
 	"localpc/tunnel/wire"
 )
@@ -24,8 +26,16 @@ import (
 var emptyFor = 5 * time.Minute
 
 // box is a container that was entered once: the commands of a session start in
-// it, each with processes, a /proc and a network of its own. What they share is
-// what they have in common anyway: the folder, /tmp, the caches, and /dev.
+// it, each with processes and a /proc of its own, and with terminals of its own
+// where it runs at one. What they share is what they have in common anyway: the
+// folder, /tmp, the caches, /dev, and the network, so that one command reaches
+// what another one serves.
+//
+// What a command leaves in /dev/shm stays as long as the box, which is shorter
+// than what it leaves in /tmp stays: that goes with the session. Both are the
+// session's own. No other session ever sees them, and the next command of this
+// one has the same rights as the one before: it could have left the same in the
+// folder. The memory that it takes comes free when nothing has run for emptyFor.
 type box struct {
 	key  string // of all that is mounted: see container.key
 	conn *net.UnixConn
@@ -35,6 +45,11 @@ type box struct {
 	users   int         // guarded by Shell.boxing: commands that are in it, or about to be
 	retired bool        // guarded by Shell.boxing: nothing new starts in it
 	empty   *time.Timer // guarded by Shell.boxing
+
+	visiting sync.Mutex
+	number   int64            // guarded by visiting; the last that was given
+	proxies  map[int64]*proxy // guarded by visiting; of the commands in it, by their numbers
+	stray    *proxy           // takes what can't be said to be any command's; nil without a way out
 
 	mu      sync.Mutex
 	message string // guarded by mu; the first line that bubblewrap has to say
@@ -57,7 +72,7 @@ func (s *Shell) enter(session string, c *container) (*box, error) {
 			return nil, wire.Errorf(wire.CodeStopped, "This computer is shutting down.")
 		}
 		var err error
-		if b, err = s.openBox(c, key); err != nil {
+		if b, err = s.openBox(c, key, session, s.o.Connect != nil); err != nil {
 			return nil, err
 		}
 		s.boxes[session] = b
@@ -129,7 +144,7 @@ func (s *Shell) closeBox(ctx context.Context, session string) error {
 
 // openBox starts a container. It does not wait until it is there: what it is
 // given waits in its socket.
-func (s *Shell) openBox(c *container, key string) (_ *box, err error) {
+func (s *Shell) openBox(c *container, key, session string, open bool) (_ *box, err error) {
 	const first = 4 // after the control socket
 	args, files, err := c.start(first)
 	defer func() {
@@ -155,11 +170,15 @@ func (s *Shell) openBox(c *container, key string) (_ *box, err error) {
 		// Only here: the keeper covers it for each command.
 		args = append(args, "--bind", "/proc", spawn.Cover)
 	}
-	args = append(args, "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--cap-add", "CAP_NET_ADMIN", "--", spawnInside, spawn.RoleKeep)
+	network := spawn.Closed
+	if open {
+		network = spawn.Open
+	}
+	args = append(args, "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--", spawnInside, spawn.RoleKeep, network)
 	if os.Geteuid() == 0 {
 		args = append(args, procNames...)
 	}
-	b := &box{key: key, conn: conn, gone: make(chan struct{})}
+	b := &box{key: key, conn: conn, gone: make(chan struct{}), proxies: map[int64]*proxy{}}
 	b.cmd = exec.Command(s.o.Bwrap, args...)
 	b.cmd.Env, b.cmd.Dir, b.cmd.Stderr = []string{}, "/", saidW
 	b.cmd.ExtraFiles = append([]*os.File{theirs}, files...)
@@ -169,8 +188,65 @@ func (s *Shell) openBox(c *container, key string) (_ *box, err error) {
 		saidR.Close()
 		return nil, wire.Wrap(err, wire.CodeInternal, "This computer could not start bubblewrap, so nothing was run.")
 	}
+	if open && s.o.Connect != nil {
+		b.stray = s.newProxy(capabilities.Connect{SessionID: session, Program: "a program"})
+		b.stray.stray = true
+	}
 	s.wg.Go(func() { b.watch(saidR) })
+	s.wg.Go(b.admit)
 	return b, nil
+}
+
+// expect has what p's command connects to come to x from now on, and returns
+// what the keeper is to call the command.
+func (b *box) expect(x *proxy) int64 {
+	b.visiting.Lock()
+	defer b.visiting.Unlock()
+	b.number++
+	b.proxies[b.number] = x
+	return b.number
+}
+
+func (b *box) forget(number int64) {
+	b.visiting.Lock()
+	defer b.visiting.Unlock()
+	delete(b.proxies, number)
+}
+
+// admit takes the connections of b's commands, until b has gone.
+func (b *box) admit() {
+	if b.stray != nil {
+		defer b.stray.close()
+	}
+	visit := make([]byte, spawn.VisitSize)
+	from := &withFiles{conn: b.conn}
+	defer from.close()
+	for {
+		if n, err := from.Read(visit); err != nil || n < len(visit) {
+			return
+		}
+		f := from.next("connection")
+		if f == nil {
+			return
+		}
+		conn, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			continue
+		}
+		number := int64(binary.NativeEndian.Uint64(visit))
+		x := b.stray
+		if number != 0 {
+			b.visiting.Lock()
+			x = b.proxies[number]
+			b.visiting.Unlock()
+		}
+		if x == nil { // its command has ended
+			conn.Close()
+			continue
+		}
+		x.take(conn)
+	}
 }
 
 // watch waits for the end of the container. It owns said.
@@ -187,6 +263,9 @@ func (b *box) watch(said *os.File) {
 	_ = b.cmd.Wait()
 	stuck.Stop()
 	b.conn.Close()
+	if b.stray != nil {
+		b.stray.leave(errStopped()) // admit may wait for a place there
+	}
 	close(b.gone)
 }
 
@@ -244,7 +323,7 @@ func (s *Shell) tryBox(ctx context.Context) error {
 	c := &container{args: append([]string{}, s.extra...)}
 	c.isolate()
 	c.add("--ro-bind", s.o.Spawn, spawnInside)
-	b, err := s.openBox(c, "")
+	b, err := s.openBox(c, "", "", true)
 	if err != nil {
 		return err
 	}
@@ -252,15 +331,11 @@ func (s *Shell) tryBox(ctx context.Context) error {
 		b.conn.Close()
 		<-b.gone
 	}()
-	p, err := startProcess(ctx, "", launch{box: b, spec: spawn.Spec{Argv: [][]byte{[]byte("/usr/bin/true")}, Dir: []byte("/"), Proxy: true}})
+	p, err := startProcess(ctx, "", launch{box: b, spec: spawn.Spec{Argv: [][]byte{[]byte("/usr/bin/true")}, Dir: []byte("/")}})
 	if err != nil {
 		return err
 	}
 	defer p.closeFiles()
-	if p.listener == nil {
-		return errors.New("no way out of it")
-	}
-	p.listener.Close()
 	select {
 	case <-p.gone:
 	case <-ctx.Done():

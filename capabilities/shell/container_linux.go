@@ -44,6 +44,7 @@ type container struct {
 	texts  []text     // files that are not on this computer
 	held   []*os.File // kept open until it has started, and not passed on
 	checks []spawn.Check
+	hold   []spawn.Held // what one command has mounted beside, in a container for many
 	env    map[string]string
 }
 
@@ -190,7 +191,7 @@ func (s *Shell) newContainer(pl *plan, loginPath string) (_ *container, err erro
 		return nil, err
 	}
 	if how == "--bind" {
-		if err := c.protectGit(folder, inside); err != nil {
+		if err := c.protectGit(folder, inside, s.keeps); err != nil {
 			return nil, err
 		}
 	}
@@ -231,8 +232,11 @@ func (s *Shell) newContainer(pl *plan, loginPath string) (_ *container, err erro
 }
 
 // protectGit makes existing hooks read-only. .git becomes a mount of its own,
-// because a directory above a mount can be moved away, and a mount can't.
-func (c *container) protectGit(folder *os.File, dest string) error {
+// because a directory above a mount can be moved away, and a mount can't. In a
+// container for many that is each command's own: hooks that have come since it
+// was entered are held too, and what else runs in it goes on in one network with
+// the commands to come.
+func (c *container) protectGit(folder *os.File, dest string, many bool) error {
 	git, err := openDir(int(folder.Fd()), ".git", filepath.Join(folder.Name(), ".git"))
 	if err != nil {
 		return nil // none, or a file that points elsewhere
@@ -240,6 +244,11 @@ func (c *container) protectGit(folder *os.File, dest string) error {
 	hooks, err := openDir(int(git.Fd()), "hooks", filepath.Join(git.Name(), "hooks"))
 	if err != nil {
 		git.Close()
+		return nil
+	}
+	if many {
+		c.held = append(c.held, git, hooks)
+		c.hold = []spawn.Held{{Path: dest + "/.git"}, {Path: dest + "/.git/hooks", ReadOnly: true}}
 		return nil
 	}
 	if err := c.bind("--bind", git, dest+"/.git"); err != nil {

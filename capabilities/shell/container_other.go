@@ -30,6 +30,8 @@ func (*container) start(int) ([]string, []*os.File, error) {
 // box is never made either.
 type box struct{}
 
+func (*box) forget(int64) {}
+
 func (*Shell) enter(string, *container) (*box, error) { return nil, errors.New("no container") }
 func (*Shell) leave(string, *box)                     {}
 func (*Shell) closeBox(context.Context, string) error { return nil }

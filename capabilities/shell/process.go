@@ -19,10 +19,11 @@ type process struct {
 	held    bool // guarded by Shell.holding
 	pid     int  // of what was started here; alive as long as any child
 	name    string
-	// listener takes what the container wants to connect to; nil where it was
-	// not asked for, and proxy serves it.
+	// listener takes what a container wants to connect to that p has alone; nil
+	// where it was not asked for.
 	listener net.Listener
-	proxy    *proxy
+	proxy    *proxy // p's way out; nil for none
+	number   int64  // of p in its box, for proxy
 
 	// outputs are its standard output and error, or its terminal.
 	outputs []output
@@ -82,9 +83,10 @@ type launch struct {
 	args  []string
 	files []*os.File // handed over after the four of localpc-spawn
 	spec  spawn.Spec
-	box   *box // where it starts instead of args; nil for none
-	stdin bool // it takes input
-	full  bool // with full access
+	proxy *proxy // its way out, which is p's from the start on; nil for none
+	box   *box   // where it starts instead of args; nil for none
+	stdin bool   // it takes input
+	full  bool   // with full access
 }
 
 func (p *process) left() int {

@@ -128,7 +128,19 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		}
 	}()
 	p := &process{session: session, full: l.full, box: l.box, tree: tree{control: e.control, proxied: l.spec.Proxy}, outputs: e.outputs, stdin: e.stdin,
-		name: string(l.spec.Argv[0]), terminal: l.spec.Terminal != nil, exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
+		proxy: l.proxy, name: string(l.spec.Argv[0]), terminal: l.spec.Terminal != nil, exited: make(chan spawn.Event, 1), gone: make(chan struct{})}
+	if p.proxy != nil {
+		p.proxy.ask.Ended = p.gone
+		if p.box != nil {
+			p.number = p.box.expect(p.proxy)
+			l.spec.Number = p.number
+		}
+		defer func() {
+			if err != nil {
+				p.closeProxy()
+			}
+		}()
+	}
 	spec, err := json.Marshal(l.spec)
 	if err != nil {
 		return nil, err
@@ -171,14 +183,20 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 		first = spawn.Event{Kind: spawn.Failed}
 	}
 	if err == nil && first.Kind == spawn.Started {
-		if !p.terminal {
+		switch {
+		case p.terminal && p.tty == nil:
+			first = spawn.Event{Kind: spawn.Failed, What: spawn.FailedTTY}
+		case p.proxied && p.listener == nil:
+			first = spawn.Event{Kind: spawn.Failed, What: spawn.FailedProxy}
+		default:
+			if p.terminal {
+				p.outputs, p.stdin = []output{newOutput("pty", p.tty)}, p.tty
+			}
+			if p.listener != nil {
+				p.proxy.listenTo(p.listener)
+			}
 			return p, nil
 		}
-		if p.tty != nil {
-			p.outputs, p.stdin = []output{newOutput("pty", p.tty)}, p.tty
-			return p, nil
-		}
-		first = spawn.Event{Kind: spawn.Failed, What: spawn.FailedTTY}
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -394,7 +412,7 @@ func (p *process) killWorker() {
 	worker := p.worker
 	p.mu.Unlock()
 	if worker > 1 { // 1 is how it knows itself in a container
-		spawn.KillTree(worker)
+		spawn.KillTree(worker, 2*time.Second)
 		_ = syscall.Kill(worker, syscall.SIGKILL)
 	}
 }
@@ -456,7 +474,7 @@ func (p *process) end(ctx context.Context) error {
 	}
 	// It does not obey: it may have been stopped by somebody.
 	if p.pid > 1 {
-		spawn.KillTree(p.pid)
+		spawn.KillTree(p.pid, 2*time.Second)
 	}
 	p.killWorker()
 	if p.cmd != nil {

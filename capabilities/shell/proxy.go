@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"localpc/capabilities"
+	"localpc/consent"
 	"localpc/tunnel/wire"
 )
 
@@ -29,14 +30,22 @@ var headWithin = 15 * time.Second
 // room is what the commands of one session share.
 type room struct{ open, asking chan struct{} }
 
-// proxy is the way out of one command's container: an HTTP proxy and SOCKS5 on
+// proxy is one command's way out of its container: an HTTP proxy and SOCKS5 on
 // one port. The code is small and our own, since libraries for either dial, and
 // here the Connector decides, dials and pipes. It lives as long as any process
 // of its command.
+//
+// A command that has its container alone has all that comes to the port there.
+// In a container that is entered once the port is the same for all commands, and
+// the keeper says whose each connection is. What it can't say comes to a proxy of
+// the container, stray: there each connection is asked for by itself, as if it
+// were a command of its own, so that what was allowed to one command only never
+// holds for it.
 type proxy struct {
-	listener net.Listener
+	listener net.Listener // of a command that has its container alone
 	connect  capabilities.Connector
 	ask      capabilities.Connect // what all its connections have in common
+	stray    bool
 	room     *room
 
 	// Once leaving has ended nothing is asked any more; once life has, nothing is
@@ -49,32 +58,45 @@ type proxy struct {
 	refused []string // hosts, in the order of their first refusal; guarded by mu
 }
 
-// newProxy serves p's listener until p.closeProxy.
-func (s *Shell) newProxy(p *process, ask capabilities.Connect) *proxy {
+// newProxy serves what it is given, or what listenTo brings, until close.
+func (s *Shell) newProxy(ask capabilities.Connect) *proxy {
 	s.mu.Lock()
-	r := s.rooms[p.session]
+	r := s.rooms[ask.SessionID]
 	if r == nil {
 		r = &room{make(chan struct{}, maxOpen), make(chan struct{}, maxAsking)}
-		s.rooms[p.session] = r
+		s.rooms[ask.SessionID] = r
 	}
 	s.mu.Unlock()
-	x := &proxy{listener: p.listener, connect: s.o.Connect, ask: ask, room: r}
-	x.ask.Ended = p.gone
+	x := &proxy{connect: s.o.Connect, ask: ask, room: r}
 	x.life, x.stop = context.WithCancelCause(context.Background())
 	x.leaving, x.leave = context.WithCancelCause(x.life)
-	x.wg.Go(x.accept)
 	return x
 }
 
-// closeProxy ends what is asked, lets connections whose programs have gone end
-// by themselves for a moment, ends them, and waits for that.
+func (x *proxy) listenTo(l net.Listener) {
+	x.listener = l
+	x.wg.Go(x.accept)
+}
+
+// closeProxy ends p's way out.
 func (p *process) closeProxy() {
 	if p.proxy == nil {
 		return
 	}
-	x := p.proxy
-	x.listener.Close()
+	if p.box != nil {
+		p.box.forget(p.number)
+	}
+	p.proxy.close()
+}
+
+// close ends what is asked, lets connections whose programs have gone end by
+// themselves for a moment, ends them, and waits for that. Nothing is given to x
+// meanwhile.
+func (x *proxy) close() {
 	x.leave(errStopped())
+	if x.listener != nil {
+		x.listener.Close()
+	}
 	patience := time.AfterFunc(time.Second, func() { x.stop(errStopped()) })
 	x.wg.Wait()
 	patience.Stop()
@@ -94,20 +116,24 @@ func (x *proxy) accept() {
 			}
 			return
 		}
-		// Whoever comes when all is taken waits to be served.
-		select {
-		case x.room.open <- struct{}{}:
-		case <-x.leaving.Done():
-			conn.Close()
-			return
-		}
-		x.wg.Go(func() {
-			defer func() { <-x.room.open }()
-			defer conn.Close()
-			defer context.AfterFunc(x.life, func() { conn.Close() })()
-			x.serve(conn)
-		})
+		x.take(conn)
 	}
+}
+
+// take serves a connection. Whoever comes when all is taken waits for that.
+func (x *proxy) take(conn net.Conn) {
+	select {
+	case x.room.open <- struct{}{}:
+	case <-x.leaving.Done():
+		conn.Close()
+		return
+	}
+	x.wg.Go(func() {
+		defer func() { <-x.room.open }()
+		defer conn.Close()
+		defer context.AfterFunc(x.life, func() { conn.Close() })()
+		x.serve(conn)
+	})
 }
 
 // serve finds out what is spoken: SOCKS begins with its version.
@@ -151,6 +177,11 @@ func (x *proxy) tunnel(host string, port int, program string, client net.Conn, e
 	defer left()
 	c := x.ask
 	c.Host, c.Port, c.Client = host, port, client
+	if x.stray {
+		ended := make(chan struct{})
+		defer close(ended)
+		c.Command, c.Ended = consent.NewID(), ended
+	}
 	if program != "" {
 		c.Program = program
 	}

@@ -30,8 +30,8 @@ func newTestProxy(t *testing.T, connect capabilities.Connector) (*process, strin
 		t.Fatal(err)
 	}
 	s := &Shell{o: Options{Connect: connect}, rooms: map[string]*room{}}
-	p := &process{session: "s", listener: l, gone: make(chan struct{})}
-	p.proxy = s.newProxy(p, capabilities.Connect{SessionID: "s", Command: "c", Program: "sh"})
+	p := &process{session: "s", proxy: s.newProxy(capabilities.Connect{SessionID: "s", Command: "c", Program: "sh"})}
+	p.proxy.listenTo(l)
 	t.Cleanup(p.closeProxy)
 	return p, l.Addr().String()
 }

@@ -97,9 +97,7 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request st
 		return nil, err
 	}
 	defer c.close()
-	// A terminal has a container of its own: it is of the container's devices,
-	// which commands that share one could open.
-	if s.keeps && pl.terminal == nil {
+	if s.keeps {
 		if l.box, err = s.enter(pl.session.ID, c); err != nil {
 			return nil, err
 		}
@@ -115,17 +113,17 @@ func (s *Shell) launch(ctx context.Context, pl *plan, contained bool, request st
 			return nil, err
 		}
 		l.args = append(append([]string{s.o.Bwrap}, args...), "--", spawnInside, spawn.RoleInit)
+		l.spec.Proxy = s.o.Connect != nil
+	}
+	if s.o.Connect != nil {
+		l.proxy = s.newProxy(capabilities.Connect{SessionID: pl.session.ID, Command: request, Program: programOf(pl), Line: clip(pl.exact, 300)})
 	}
 	l.spec.Dir = []byte(pl.within)
 	l.spec.Env = envBytes(terminal, c.env, pl.env)
-	l.spec.Checks = c.checks
-	l.spec.Proxy = s.o.Connect != nil
+	l.spec.Checks, l.spec.Hold = c.checks, c.hold
 	p, err := startProcess(ctx, pl.session.ID, l)
 	if err != nil && l.box != nil {
 		s.leave(pl.session.ID, l.box)
-	}
-	if err == nil && p.listener != nil {
-		p.proxy = s.newProxy(p, capabilities.Connect{SessionID: pl.session.ID, Command: request, Program: programOf(pl), Line: clip(pl.exact, 300)})
 	}
 	return p, err
 }

@@ -235,7 +235,6 @@ func (s *Shell) add(p *process) error {
 		delete(s.processes[p.session], p.pid)
 		if len(s.processes[p.session]) == 0 {
 			delete(s.processes, p.session)
-			delete(s.rooms, p.session)
 		}
 		s.mu.Unlock()
 		s.leaveBox(p)
@@ -279,6 +278,7 @@ func (s *Shell) EndSession(ctx context.Context, session string) error {
 		all = append(all, p)
 	}
 	delete(s.large, session)
+	delete(s.rooms, session)
 	delete(s.asleep, session)
 	s.mu.Unlock()
 	return errors.Join(endAll(ctx, all), s.closeBox(ctx, session))

@@ -34,7 +34,7 @@ func guard() int {
 	}
 	go func() {
 		<-signals
-		KillTree(os.Getpid())
+		KillTree(os.Getpid(), 0)
 		os.Exit(0)
 	}()
 	for {
@@ -45,7 +45,7 @@ func guard() int {
 			return 0
 		case pid == worker:
 			// What is left now has rights that can't be reached from here.
-			if KillTree(os.Getpid()) > 0 {
+			if KillTree(os.Getpid(), 0) > 0 {
 				return 0
 			}
 		}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,25 +24,28 @@ import (
 const Cover = "/.proc"
 
 // keeper is process 1 of a container that is entered once: each command starts
-// in namespaces of its own for processes, mounts and the network, and has a
-// control socket of its own. It holds the rights that takes, in the container's
-// user namespace only; commands have none, and can neither see nor signal it.
+// in namespaces of its own for processes and mounts, and has a control socket of
+// its own. It holds the rights that takes, in the container's user namespace
+// only; commands have none, and can neither see nor signal it.
 type keeper struct {
 	covered []mount // what the /proc of each command has covered
 
-	mu    sync.Mutex
-	spare *place // guarded by mu; nil: none, or it is being made
+	starting atomic.Int32 // commands that may run and are not among commands yet
+	mu       sync.Mutex
+	// commands are the Numbers of those that run, by their namespaces; guarded by
+	// mu.
+	commands map[namespace]int64
 }
 
 // keep takes what commands need, four descriptors each (control, standard
 // output, error and input), until nobody gives any more.
-func keep(covered []string) int {
+func keep(network string, covered []string) int {
 	if !confine() {
 		return 1
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
-	k := &keeper{covered: []mount{newMount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)}}
+	k := &keeper{covered: []mount{newMount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")}, commands: map[namespace]int64{}}
 	for _, name := range covered {
 		at := path.Join("/proc", name)
 		fi, err := os.Lstat(at)
@@ -51,22 +56,29 @@ func keep(covered []string) int {
 		if !fi.IsDir() {
 			from = os.DevNull
 		}
-		k.covered = append(k.covered, newMount(from, at, "", unix.MS_BIND),
-			newMount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC))
+		k.covered = append(k.covered, newMount(from, at, "", unix.MS_BIND, ""),
+			newMount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
 	}
 	if _, err := os.Lstat(Cover); err == nil {
-		k.covered = append(k.covered, newMount("tmpfs", Cover, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC))
+		k.covered = append(k.covered, newMount("tmpfs", Cover, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
 	}
-	go k.refill()
 	// All waiting is the poller's: a thread that waits by itself costs a switch to
 	// another one each time.
-	if err := unix.SetNonblock(fdControl, true); err != nil {
-		return 1
-	}
-	control := os.NewFile(fdControl, "control")
-	from, err := control.SyscallConn()
+	from, err := polled(fdControl, "control")
 	if err != nil {
 		return 1
+	}
+	if network == Open {
+		// Before the first command, so that none can take its place.
+		door, err := listen()
+		if err != nil {
+			return complain("nothing can listen in the container")
+		}
+		at, err := polled(door, "door")
+		if err != nil {
+			return 1
+		}
+		go k.admit(at)
 	}
 	for {
 		fds, err := receive(from)
@@ -80,10 +92,18 @@ func keep(covered []string) int {
 	}
 }
 
-// receive waits for descriptors; none means that no more come.
+// polled is a descriptor that is waited for by the poller.
+func polled(fd int, name string) (syscall.RawConn, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name).SyscallConn()
+}
+
+// receive waits for one message and returns its descriptors.
 func receive(from syscall.RawConn) (fds []int, err error) {
 	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*4))
-	n, oobn := 0, 0
+	var n, oobn int
 	perr := from.Read(func(fd uintptr) bool {
 		for err = unix.EINTR; err == unix.EINTR; {
 			n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
@@ -129,17 +149,30 @@ func (k *keeper) run(control int, stdio [3]int) {
 	_ = unix.SetNonblock(pipe[0], true)
 	events := os.NewFile(uintptr(pipe[0]), "events")
 	defer events.Close()
+	closeEvents := sync.OnceFunc(func() { unix.Close(pipe[1]) })
+	defer closeEvents()
 	n := &nest{program: cstring(program), argv: cstrings(texts(s.Argv)), env: cstrings(texts(s.Env)), dir: cstring(string(s.Dir)),
-		mounts: k.covered, stdio: stdio, control: control, events: pipe[1]}
-	at := k.place()
-	what, err := at.start(n, s.Proxy)
-	unix.Close(pipe[1])
+		mounts: slices.Clip(k.covered), stdio: stdio, control: control, events: pipe[1]}
+	for _, h := range s.Hold {
+		if err := n.hold(h); err != nil {
+			w.tell(*failed(FailedMount, err))
+			return
+		}
+	}
+	if s.Terminal != nil {
+		n.atTerminal(*s.Terminal)
+	}
+	k.starting.Add(1)
+	started := sync.OnceFunc(func() { k.starting.Add(-1) })
+	defer started()
+	pid, err := n.start()
+	closeEvents()
 	closeStdio()
 	if err != nil {
-		w.tell(*failed(what, err))
+		w.tell(*failed(FailedExec, err))
 		return
 	}
-	defer at.close()
+	w.nested = pid
 	defer func() {
 		var ws syscall.WaitStatus
 		for {
@@ -148,10 +181,9 @@ func (k *keeper) run(control int, stdio [3]int) {
 			}
 		}
 	}()
-	w.nested = n.pid
 	first, err := readRecord(events)
 	if err != nil || first[0] != nestStarted {
-		what := map[int32]string{nestFailedMount: FailedProc, nestFailedDir: FailedDir}[first[1]]
+		what := map[int32]string{nestFailedMount: FailedProc, nestFailedDir: FailedDir, nestFailedTTY: FailedTTY}[first[1]]
 		if what == "" {
 			what = FailedExec
 		}
@@ -159,13 +191,12 @@ func (k *keeper) run(control int, stdio [3]int) {
 		_ = syscall.Kill(w.nested, syscall.SIGKILL)
 		return
 	}
-	if s.Proxy {
-		w.tell(Event{Kind: Started, PID: w.nested}, at.handOver())
-	} else {
-		w.tell(Event{Kind: Started, PID: w.nested})
-	}
+	own := namespace(uint32(first[1]))
+	k.know(own, s.Number)
+	defer k.know(own, 0)
+	started()
+	w.tell(Event{Kind: Started, PID: w.nested})
 	w.limitTo(s)
-	go k.refill()
 	go w.obey(in)
 	for told := false; ; {
 		r, err := readRecord(events)
@@ -183,24 +214,6 @@ func (k *keeper) run(control int, stdio [3]int) {
 			w.tell(Event{Kind: Children, Running: w.left()})
 		}
 	}
-}
-
-// loopback switches the loopback of a new network on.
-func loopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	lo, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, lo); err != nil {
-		return err
-	}
-	lo.SetUint16(lo.Uint16() | unix.IFF_UP)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
 func readRecord(r io.Reader) (rec [3]int32, err error) {

@@ -20,19 +20,46 @@ type nest struct {
 	dir       *byte
 	mounts    []mount
 	stdio     [3]int
-	control   int // a line break on it tells who process 1 is: see process.read
+	control   int // a line break on it tells who process 1 is: see withFiles
 	events    int // records are written to it
+	tty       *nestTerminal
 
-	pid    int // of process 1, as it is known here
 	record [3]int32
 	blank  [1]byte
+	ns     *byte // the name of its namespace of processes
+	own    unix.Statx_t
 	head   unix.CapUserHeader
 	none   [2]unix.CapUserData
 }
 
+// nestTerminal is the terminal that a nest makes where its command runs: it has
+// terminals of its own, which no other command can open. What is done is as in
+// newTerminal.
+type nestTerminal struct {
+	master   *byte
+	unlocked int32
+	size     unix.Winsize
+	how      unix.Termios
+	message  unix.Msghdr
+	text     unix.Iovec
+	rights   []byte // hands the end that is read and typed into over
+}
+
+// atTerminal has the command run at a terminal of that size.
+func (n *nest) atTerminal(size Size) {
+	t := &nestTerminal{master: cstring("/dev/pts/ptmx"), size: unix.Winsize{Col: size.Cols, Row: size.Rows}, rights: unix.UnixRights(0)}
+	t.text = unix.Iovec{Base: &n.blank[0]}
+	t.text.SetLen(1)
+	t.message = unix.Msghdr{Iov: &t.text, Control: &t.rights[0]}
+	t.message.SetIovlen(1)
+	t.message.SetControllen(len(t.rights))
+	n.tty = t
+	n.mounts = append(n.mounts, newMount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600"))
+}
+
 // What a record says: its first number. Two more follow.
 const (
-	nestStarted = 1
+	nestStarted = 1 // its namespace of processes
 	nestFailed  = 2 // one of the nestFailed… , errno
 	nestExited  = 3 // the command: wait status, 1 when others are left
 	nestOther   = 4 // another one has ended
@@ -42,15 +69,16 @@ const (
 	nestFailedMount = 1
 	nestFailedDir   = 2
 	nestFailedExec  = 3
+	nestFailedTTY   = 4
 )
 
 // mount is one call of mount(2).
 type mount struct {
-	source, target, kind *byte
-	flags                uintptr
+	source, target, kind, data *byte
+	flags                      uintptr
 }
 
-func newMount(source, target, kind string, flags uintptr) mount {
+func newMount(source, target, kind string, flags uintptr, data string) mount {
 	m := mount{target: cstring(target), flags: flags}
 	if source != "" {
 		m.source = cstring(source)
@@ -58,7 +86,26 @@ func newMount(source, target, kind string, flags uintptr) mount {
 	if kind != "" {
 		m.kind = cstring(kind)
 	}
+	if data != "" {
+		m.data = cstring(data)
+	}
 	return m
+}
+
+// hold adds the mounts that hold a directory where it is.
+func (n *nest) hold(h Held) error {
+	n.mounts = append(n.mounts, newMount(h.Path, h.Path, "", unix.MS_BIND, ""))
+	if !h.ReadOnly {
+		return nil
+	}
+	// What the file system is mounted with already can't be taken away here.
+	var at unix.Statfs_t
+	if err := unix.Statfs(h.Path, &at); err != nil {
+		return err
+	}
+	kept := uintptr(at.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) // statfs(2) has the same numbers
+	n.mounts = append(n.mounts, newMount("", h.Path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|kept, ""))
+	return nil
 }
 
 func cstring(s string) *byte {
@@ -90,7 +137,7 @@ func runtimeAfterForkInChild()
 
 // start forks, and returns the pid of the copy as it is known here.
 func (n *nest) start() (int, error) {
-	n.blank[0] = '\n'
+	n.blank[0], n.ns = '\n', cstring("/proc/self/ns/pid")
 	n.head = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	syscall.ForkLock.Lock()
 	pid, errno := n.fork()
@@ -117,6 +164,8 @@ func (n *nest) fork() (int, syscall.Errno) {
 		leader uintptr
 		what   int32
 		over   bool
+		t      = n.tty
+		open   = unix.AT_FDCWD
 	)
 	runtimeBeforeFork()
 	r1, _, errno = syscall.RawSyscall6(syscall.SYS_CLONE, unix.CLONE_NEWPID|unix.CLONE_NEWNS|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
@@ -131,7 +180,33 @@ func (n *nest) fork() (int, syscall.Errno) {
 	what = nestFailedMount
 	for i := 0; i < len(n.mounts); i++ {
 		_, _, errno = syscall.RawSyscall6(syscall.SYS_MOUNT, uintptr(unsafe.Pointer(n.mounts[i].source)), uintptr(unsafe.Pointer(n.mounts[i].target)),
-			uintptr(unsafe.Pointer(n.mounts[i].kind)), n.mounts[i].flags, 0, 0)
+			uintptr(unsafe.Pointer(n.mounts[i].kind)), n.mounts[i].flags, uintptr(unsafe.Pointer(n.mounts[i].data)), 0)
+		if errno != 0 {
+			goto failed
+		}
+	}
+	_, _, errno = syscall.RawSyscall6(unix.SYS_STATX, uintptr(open), uintptr(unsafe.Pointer(n.ns)), 0, unix.STATX_INO, uintptr(unsafe.Pointer(&n.own)), 0)
+	if errno != 0 {
+		goto failed
+	}
+	if t != nil {
+		what = nestFailedTTY
+		r1, _, errno = syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(open), uintptr(unsafe.Pointer(t.master)), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0, 0, 0)
+		if errno != 0 {
+			goto failed
+		}
+		syscall.RawSyscall(syscall.SYS_IOCTL, r1, unix.TIOCSPTLCK, uintptr(unsafe.Pointer(&t.unlocked)))
+		syscall.RawSyscall(syscall.SYS_IOCTL, r1, unix.TIOCSWINSZ, uintptr(unsafe.Pointer(&t.size)))
+		syscall.RawSyscall(syscall.SYS_IOCTL, r1, unix.TCGETS, uintptr(unsafe.Pointer(&t.how)))
+		t.how.Iflag |= unix.IUTF8
+		syscall.RawSyscall(syscall.SYS_IOCTL, r1, unix.TCSETS, uintptr(unsafe.Pointer(&t.how)))
+		leader, _, errno = syscall.RawSyscall(syscall.SYS_IOCTL, r1, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+		if errno != 0 {
+			goto failed
+		}
+		n.stdio = [3]int{int(leader), int(leader), int(leader)}
+		*(*int32)(unsafe.Pointer(&t.rights[unix.SizeofCmsghdr])) = int32(r1)
+		_, _, errno = syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(n.control), uintptr(unsafe.Pointer(&t.message)), 0)
 		if errno != 0 {
 			goto failed
 		}
@@ -165,6 +240,9 @@ func (n *nest) fork() (int, syscall.Errno) {
 				goto failed
 			}
 		}
+		if t != nil {
+			syscall.RawSyscall(syscall.SYS_IOCTL, 0, unix.TIOCSCTTY, 0)
+		}
 		what = nestFailedDir
 		_, _, errno = syscall.RawSyscall(syscall.SYS_CHDIR, uintptr(unsafe.Pointer(n.dir)), 0, 0)
 		if errno != 0 {
@@ -177,7 +255,7 @@ func (n *nest) fork() (int, syscall.Errno) {
 	// Nothing of the command, or of another one, is held here.
 	syscall.RawSyscall(syscall.SYS_DUP3, uintptr(n.events), fdControl, 0)
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdControl+1, ^uintptr(0), 0)
-	n.record = [3]int32{nestStarted, 0, 0}
+	n.record = [3]int32{nestStarted, int32(uint32(n.own.Ino)), 0}
 	syscall.RawSyscall(syscall.SYS_WRITE, fdControl, uintptr(unsafe.Pointer(&n.record[0])), unsafe.Sizeof(n.record))
 	for {
 		r1, _, errno = syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), 0, 0, 0, 0)

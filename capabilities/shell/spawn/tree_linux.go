@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -13,46 +14,64 @@ import (
 type proc struct {
 	pid, parent int
 	start       uint64 // since boot, in ticks: tells a reused pid apart
-	zombie      bool
+	state       byte
+	threads     int
 }
 
-func readProc(pid int) (proc, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// readProc reads the first thread's part of a process, or that of another one:
+// dir is "PID" or "PID/task/TID".
+func readProc(dir string) (proc, bool) {
+	b, err := os.ReadFile("/proc/" + dir + "/stat")
 	if err != nil {
 		return proc{}, false
 	}
 	// The name may hold blanks and parentheses: count from its last one.
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
+	i, j := bytes.IndexByte(b, ' '), bytes.LastIndexByte(b, ')')
+	if i < 0 || j < 0 {
 		return proc{}, false
 	}
-	f := bytes.Fields(b[i+1:])
+	f := bytes.Fields(b[j+1:])
 	if len(f) < 20 {
 		return proc{}, false
 	}
-	parent, err1 := strconv.Atoi(string(f[1]))
-	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
-	if err1 != nil || err2 != nil {
+	pid, err1 := strconv.Atoi(string(b[:i]))
+	parent, err2 := strconv.Atoi(string(f[1]))
+	threads, err3 := strconv.Atoi(string(f[17]))
+	start, err4 := strconv.ParseUint(string(f[19]), 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
 		return proc{}, false
 	}
-	return proc{pid: pid, parent: parent, start: start, zombie: f[0][0] == 'Z' || f[0][0] == 'X'}, true
+	return proc{pid: pid, parent: parent, start: start, state: f[0][0], threads: threads}, true
 }
 
-// descendants returns the living processes below root.
-func descendants(root int) []proc {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
+// ended tells whether nothing of p runs any more. The first thread may have
+// ended, while others go on.
+func (p proc) ended() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
+
+// still tells whether every thread of p has stopped.
+func (p proc) still() bool {
+	switch p.state {
+	case 'T', 't':
+		return true
+	case 'Z', 'X':
+	default:
+		return false
 	}
-	names, _ := d.Readdirnames(-1)
-	d.Close()
-	below := map[int][]proc{}
-	for _, n := range names {
-		pid, err := strconv.Atoi(n)
-		if err != nil {
-			continue
+	own := strconv.Itoa(p.pid) + "/task/"
+	for _, tid := range numbers("/proc/" + own) {
+		if t, ok := readProc(own + strconv.Itoa(tid)); ok && !strings.ContainsRune("TtZX", rune(t.state)) {
+			return false
 		}
-		if p, ok := readProc(pid); ok {
+	}
+	return true
+}
+
+// descendants returns the living processes below root, parents before their
+// children.
+func descendants(root int) []proc {
+	below := map[int][]proc{}
+	for _, pid := range numbers("/proc") {
+		if p, ok := readProc(strconv.Itoa(pid)); ok {
 			below[p.parent] = append(below[p.parent], p)
 		}
 	}
@@ -62,7 +81,7 @@ func descendants(root int) []proc {
 		todo = todo[:len(todo)-1]
 		for _, p := range below[next] {
 			todo = append(todo, p.pid)
-			if !p.zombie {
+			if !p.ended() {
 				out = append(out, p)
 			}
 		}
@@ -78,7 +97,7 @@ func (p proc) send(sig syscall.Signal) bool {
 		return err == unix.ESRCH
 	}
 	defer unix.Close(fd)
-	if now, ok := readProc(p.pid); !ok || now.start != p.start {
+	if now, ok := readProc(strconv.Itoa(p.pid)); !ok || now.start != p.start {
 		return true
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0) != unix.EPERM
@@ -91,37 +110,144 @@ func SignalTree(root int, sig syscall.Signal) {
 	}
 }
 
+// stopPending tells whether a stop waits for p to be given a processor: then it
+// does nothing else before.
+func (p proc) stopPending() bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(b, []byte("\nShdPnd:"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	pending, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+	return err == nil && pending&(1<<(syscall.SIGSTOP-1)) != 0
+}
+
+// Bounds of the effort to stop a tree. One that does as it is told stands still
+// after two or three rounds, or when it is given a processor.
+const (
+	patience = 20                      // in so many rounds what runs is only stopped again,
+	atLeast  = 600 * time.Millisecond  // and for so long
+	tooLong  = 1500 * time.Millisecond // when there is always something new by then, all of the tree is ended
+	atMost   = 10 * time.Second        // a stop may wait for a processor
+)
+
 // StopTree stops every process below root, those that start meanwhile too. It
-// returns them, and how many could not be stopped (they have other rights).
-func StopTree(root int) (seen map[int]proc, immune int) {
-	seen = map[int]proc{}
-	for fresh := true; fresh; {
-		fresh = false
+// returns when they stand still: when two looks in a row have found nothing that
+// runs, since one look may miss what has just been started by what it saw
+// stopped.
+//
+// Two processes that wake each other could go on for ever, or one that always
+// has left a child behind by the time it is found. What has been stopped again
+// and again and runs is ended, which nobody undoes: while a card is open,
+// nothing may run that could answer it.
+func StopTree(root int) {
+	type seen struct {
+		proc
+		since  time.Time
+		rounds int  // in which it ran in spite of a stop
+		told   bool // to stop
+		immune bool // it has other rights
+	}
+	all := map[int]*seen{}
+	pause := time.Millisecond
+	for begun, quiet := time.Now(), 0; quiet < 2; {
+		running, anew := false, false
 		for _, p := range descendants(root) {
-			if old, ok := seen[p.pid]; ok && old.start == p.start {
+			s := all[p.pid]
+			if s == nil || s.start != p.start {
+				s = &seen{proc: p, since: time.Now()}
+				all[p.pid] = s
+			}
+			if s.immune || p.still() {
 				continue
 			}
-			seen[p.pid], fresh = p, true
-			if !p.send(syscall.SIGSTOP) {
+			sig := syscall.SIGSTOP
+			switch {
+			case !s.told:
+				running, anew = true, true
+			case p.state == 'D':
+				// Waiting for a disk, or for a child that is about to start a program, it
+				// can't be found stopped: it stops before it does anything else.
+			case p.stopPending():
+				running = true
+				continue
+			default:
+				running = true
+				if s.rounds++; s.rounds > patience && time.Since(s.since) > atLeast {
+					sig = syscall.SIGKILL
+				}
+			}
+			s.told = true
+			s.immune = !p.send(sig)
+		}
+		if !running {
+			quiet++
+			continue
+		}
+		quiet = 0
+		switch took := time.Since(begun); {
+		case anew && took > tooLong:
+			KillTree(root, atMost)
+			return
+		case took > atMost:
+			return
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 10*time.Millisecond)
+	}
+}
+
+// KillTree ends every process below root and returns how many it could not end
+// within that time, 0 being none: they have other rights, or wait for a disk.
+// Each is ended as soon as it is seen, parents first. One that always has left a
+// child behind by the time it is found would be too quick for a look at all
+// processes; its newest is a child of root, if root is a subreaper, and that is
+// looked up in a moment.
+func KillTree(root int, within time.Duration) int {
+	begun := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		left, immune := descendants(root), 0
+		for _, p := range left {
+			if !p.send(syscall.SIGKILL) {
 				immune++
 			}
 		}
+		if len(left) == immune || within > 0 && time.Since(begun) > within {
+			return len(left)
+		}
+		for end := time.Now().Add(pause); time.Now().Before(end); {
+			if killChildren(root) {
+				time.Sleep(50 * time.Microsecond)
+			} else {
+				time.Sleep(time.Until(end))
+			}
+		}
 	}
-	return seen, immune
 }
 
-// KillTree ends every process below root and returns how many could not be
-// ended (they have other rights). It stops them all before it kills the first,
-// so that none can start another meanwhile.
-func KillTree(root int) int {
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		seen, immune := StopTree(root)
-		for _, p := range seen {
-			p.send(syscall.SIGKILL)
+// killChildren ends the children of root, and reports whether there was one.
+func killChildren(root int) (any bool) {
+	own := "/proc/" + strconv.Itoa(root) + "/task/"
+	for _, tid := range numbers(own) {
+		b, err := os.ReadFile(own + strconv.Itoa(tid) + "/children")
+		if err != nil {
+			continue // this kernel does not tell
 		}
-		if len(seen) == immune {
-			return immune
+		for _, f := range bytes.Fields(b) {
+			pid, err := strconv.Atoi(string(f))
+			if err != nil {
+				continue
+			}
+			if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+				// What has the number now is still a child, or is left alone.
+				if p, ok := readProc(strconv.Itoa(pid)); ok && p.parent == root && !p.ended() {
+					any = true
+					_ = unix.PidfdSendSignal(fd, syscall.SIGKILL, nil, 0)
+				}
+				unix.Close(fd)
+			}
 		}
-		time.Sleep(pause)
 	}
+	return any
 }

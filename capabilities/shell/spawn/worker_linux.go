@@ -21,9 +21,12 @@ func Main(args []string) int {
 	if len(args) == 1 || len(args) == 3 && args[0] == RoleConnect || len(args) > 1 && args[0] == RoleKeep {
 		role = args[0]
 	}
-	// Nobody of the same user may read this process or attach to it.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return 1
+	// Nobody of the same user may read this process or attach to it. What a
+	// command starts for itself is not hidden from whose.
+	if role != RoleConnect {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return 1
+		}
 	}
 	if err := unix.CloseRange(fdControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return 1
@@ -36,7 +39,9 @@ func Main(args []string) int {
 			return connect(args[1], args[2])
 		}
 	case RoleKeep:
-		return keep(args[1:])
+		if len(args) > 1 {
+			return keep(args[1], args[2:])
+		}
 	case RoleInit, RoleWorker:
 		w := &worker{contained: role == RoleInit, fd: fdControl, control: os.NewFile(fdControl, "control")}
 		return w.run()
@@ -277,12 +282,14 @@ func (w *worker) signal(sig syscall.Signal) {
 		StopTree(w.nested)
 	case w.nested > 0:
 		SignalTree(w.nested, sig)
+	case w.contained && sig == syscall.SIGSTOP:
+		StopTree(os.Getpid())
 	case w.contained:
 		// All but this process, which is 1 in here; what is just being started
 		// too.
 		_ = syscall.Kill(-1, sig)
 	case sig == syscall.SIGKILL:
-		KillTree(os.Getpid())
+		KillTree(os.Getpid(), 0)
 	case sig == syscall.SIGSTOP:
 		StopTree(os.Getpid())
 	default:
