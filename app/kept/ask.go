@@ -10,12 +10,10 @@ import (
 	"localpc/consent"
 )
 
-// longRun is how long a command may run before it counts that others may have
-// worked in the folder meanwhile.
-const longRun = time.Minute
-
-// sharedRun is the same where it is known that others of ours worked there.
-const sharedRun = 2 * time.Second
+// longRun is how long a command runs at least that a person is asked about: in
+// less, nobody else will have changed something in the folder. Who did what
+// while a command ran can't be told apart.
+const longRun = 2 * time.Second
 
 // Ask says what undoing requests, the newest first, would overwrite: a question
 // to the person, "" when there is nothing to be asked. It changes nothing.
@@ -27,53 +25,69 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 		return "", err
 	}
 	defer w.folder.close()
-	var newer, ruined []string
-	at, inPlace := touchedNames{}, false
+	var q asking
+	seen, inPlace := later{}, false
 	for _, of := range w.of {
 		steps, err := k.steps(ctx, of.Request)
 		if err != nil {
 			return "", err
 		}
 		for _, st := range slices.Backward(steps) {
-			if st.Made && k.ruined(st) {
-				ruined = append(ruined, st.Rel)
-			}
 			// What a later step of these is about is looked at when that has
 			// been undone.
-			if st.Made && !at.related(st.Rel) {
-				// A file that was written in place has other names, which the
-				// steps do not tell.
-				if now, err := w.now(ctx, st); err == nil && !now.equal(st.After) && !now.equal(st.Before) && !(inPlace && w.shared(st.Rel)) {
-					newer = append(newer, st.Rel)
+			if st.Made && !seen.related(st.Rel) && !(inPlace && w.shared(st.Rel)) {
+				if now, err := w.folder.stateAt(ctx, st.Rel, st.deep()); err == nil && !now.equal(st.After) && !now.equal(st.Before) {
+					q.newer = append(q.newer, st.Rel)
 				}
 			}
 			inPlace = inPlace || st.InPlace
-			at.add(st.Rel)
+			seen.add(st.Rel)
 			if st.From != "" {
-				at.add(st.From)
+				seen.add(st.From)
+			}
+			if of.about.Long > 0 && st.Made {
+				q.during = append(q.during, st.Rel)
 			}
 		}
+		q.long, q.mixed = max(q.long, of.about.Long), q.mixed || of.about.Mixed && len(w.of) == 1
 	}
-	return w.question(newer, ruined), nil
+	return q.words(), nil
 }
 
-// question puts what there is to ask into words.
-func (w *undo) question(newer, ruined []string) string {
+// shared tells whether what is at a name has others: when a step wrote to it in
+// place, these are not told.
+func (w *undo) shared(rel string) bool {
+	d, err := w.folder.at(folderAbove(rel))
+	if err != nil {
+		return false
+	}
+	defer d.close()
+	n, err := d.lstat(base(rel))
+	return err == nil && (n.Kind == kindDir || n.Links > 1)
+}
+
+// asking is what there is to ask.
+type asking struct {
+	newer  []string // was worked on since
+	during []string // changed while a command ran
+	long   time.Duration
+	mixed  bool
+}
+
+func (q *asking) words() string {
 	var words []string
-	if len(newer) > 0 {
-		words = append(words, listed(newer)+" changed after this, by you or another program.")
+	if len(q.newer) > 0 {
+		words = append(words, listed(q.newer)+" changed after this, by you or another program.")
 	}
-	if len(ruined) > 0 {
-		words = append(words, "The old version of "+listed(ruined)+" was changed since, by a program that still had it open: what is put back is not what was there.")
+	if q.long > 0 {
+		ran := fmt.Sprintf("%d seconds", int(q.long.Seconds()))
+		if q.long >= 2*time.Minute {
+			ran = fmt.Sprintf("%d minutes", int(q.long.Minutes()))
+		}
+		words = append(words, fmt.Sprintf("A command ran for %s. All that changed in the folder in that time counts as its work, your own changes too: %s.", ran, listed(q.during)))
 	}
-	long, shared := time.Duration(0), false
-	for _, of := range w.of {
-		long, shared = max(long, of.about.Long), shared || of.about.Shared && len(w.of) == 1
-	}
-	if long >= longRun {
-		words = append(words, fmt.Sprintf("A command ran for %d minutes; all that changed in the folder in that time is put back, your own changes too.", int(long.Minutes())))
-	} else if shared {
-		words = append(words, "Others worked in the folder while this command ran; what they changed then may be put back, too.")
+	if q.mixed {
+		words = append(words, "Another command worked on the same files at that time; what it did to them is taken back, too.")
 	}
 	if len(words) == 0 {
 		return ""
@@ -83,6 +97,8 @@ func (w *undo) question(newer, ruined []string) string {
 
 // listed names the first few.
 func listed(all []string) string {
+	slices.Sort(all)
+	all = slices.Compact(all)
 	var names []string
 	for _, n := range all[:min(3, len(all))] {
 		names = append(names, consent.Visible(n, false))
@@ -94,27 +110,21 @@ func listed(all []string) string {
 	return text
 }
 
-// touchedNames are names that steps are about.
-type touchedNames struct{ exact, above map[string]bool }
+// later are the names that steps are about, and, as false, the folders that they
+// are in.
+type later map[string]bool
 
-func (t *touchedNames) add(rel string) {
-	if t.exact == nil {
-		t.exact, t.above = map[string]bool{}, map[string]bool{}
-	}
-	t.exact[rel] = true
+func (l later) add(rel string) {
+	l[rel] = true
 	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		t.above[up] = true
+		l[up] = l[up]
 	}
 }
 
-func (t *touchedNames) related(rel string) bool {
-	if t.exact[rel] || t.above[rel] {
-		return true
+func (l later) related(rel string) bool {
+	_, known := l[rel]
+	for up := folderAbove(rel); up != "." && !known; up = folderAbove(up) {
+		known = l[up]
 	}
-	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		if t.exact[up] {
-			return true
-		}
-	}
-	return false
+	return known
 }

@@ -1,9 +1,8 @@
-// Package kept is what step 5 puts aside before it changes something: the old
-// versions of files and folders, with the notes of what each request changed,
-// for a week and within a size limit. A person can have one request, or a whole
-// session, undone. The files are below the data directory, moved there or
-// shared with the file system where that is possible; the notes are in the
-// store.
+// Package kept is what step 5 puts aside before it changes something: copies of
+// the old versions of files and folders, with the notes of what each request
+// changed, for a week and within a size limit. A person can have one request, or
+// a whole session, undone. The copies are below the data directory, shared with
+// the file system where that is possible; the notes are in the store.
 package kept
 
 import (
@@ -42,9 +41,6 @@ type Options struct {
 	Store *store.Store
 	// Limit is how many bytes are kept at most; nil or less than one: nothing.
 	Limit func() int64
-	// Busy tells whether any process that a session started is there; nil: none
-	// ever is.
-	Busy func() bool
 	// Changed is called when something can be undone, or can't any more; nil:
 	// nobody is told.
 	Changed func()
@@ -59,7 +55,6 @@ type Kept struct {
 
 	mu      sync.Mutex
 	all     map[string]*kept     // by request; guarded by mu
-	bytes   int64                // of all; guarded by mu
 	broken  map[string]time.Time // when something could not be kept, by folder, "" for all; guarded by mu
 	tidied  time.Time            // guarded by mu
 	mirrors map[string]*mirror   // by folder; guarded by mu
@@ -74,11 +69,16 @@ type kept struct {
 
 // about is what a request's notes know beside its steps. Serialised.
 type about struct {
-	// Long: how long a command ran, where what others did in the folder in that
-	// time can't be told from its own work. Shared: others of ours worked there.
-	Long   time.Duration `json:"long,omitempty"`
-	Shared bool          `json:"shared,omitempty"`
+	Format int `json:"format"`
+	// Long: how long a command ran, where that was long enough for a person to
+	// have worked in the folder meanwhile. Mixed: another command of ours worked
+	// on the same names.
+	Long  time.Duration `json:"long,omitempty"`
+	Mixed bool          `json:"mixed,omitempty"`
 }
+
+// format is how old versions and steps are written now. 2: bundles.
+const format = 2
 
 var _ capabilities.Keep = (*Kept)(nil)
 
@@ -96,9 +96,6 @@ func Open(ctx context.Context, o Options) (*Kept, error) {
 	}
 	if o.Changed == nil {
 		o.Changed = func() {}
-	}
-	if o.Busy == nil {
-		o.Busy = func() bool { return false }
 	}
 	k := &Kept{o: o, all: map[string]*kept{}, broken: map[string]time.Time{}, mirrors: map[string]*mirror{}}
 	if !supported {
@@ -144,13 +141,6 @@ func (k *Kept) Close() {
 		m.drop()
 	}
 	k.dir.close()
-}
-
-// newName is the name of a new version in the directory.
-func newName() string {
-	var b [32]byte
-	randomBytes(b[:])
-	return fmt.Sprintf("%x", b)
 }
 
 // Would tells whether so many bytes would be kept now.
@@ -221,7 +211,14 @@ func (k *Kept) SessionOf(request string) string {
 func (k *Kept) Bytes() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.bytes
+	return k.total()
+}
+
+func (k *Kept) total() (bytes int64) {
+	for _, r := range k.all {
+		bytes += r.Bytes
+	}
+	return bytes
 }
 
 // Tidy lets go of what has been kept long enough, and of the oldest beyond the
@@ -232,8 +229,8 @@ func (k *Kept) Tidy(ctx context.Context) {
 		return
 	}
 	k.mu.Lock()
-	now := k.o.Now()
-	if now.Sub(k.tidied) < tidyEvery && k.bytes <= k.o.Limit() && len(k.all) <= maxRequests+maxRequests/10 {
+	now, left := k.o.Now(), k.total()
+	if now.Sub(k.tidied) < tidyEvery && left <= k.o.Limit() && len(k.all) <= maxRequests+maxRequests/10 {
 		k.mu.Unlock()
 		return
 	}
@@ -252,7 +249,6 @@ func (k *Kept) Tidy(ctx context.Context) {
 			delete(k.mirrors, folder)
 		}
 	}
-	left := k.bytes
 	for i, r := range list {
 		// What has no old versions costs nothing, and is in nobody's way.
 		if consent.Over(r.Time, now, For) || left > k.o.Limit() && r.Bytes > 0 || i < len(list)-maxRequests {
@@ -286,30 +282,26 @@ func (k *Kept) forget(ctx context.Context, request string) error {
 		return err
 	}
 	k.mu.Lock()
-	if r := k.all[request]; r != nil {
-		k.bytes -= r.Bytes
-		delete(k.all, request)
-	}
+	delete(k.all, request)
 	k.mu.Unlock()
 	for _, s := range steps {
-		if s.Object != "" {
-			if rerr := k.discard(s.Object); rerr != nil {
-				err = rerr // the next start removes it
-			}
-		}
+		k.discard(s.Object)
 	}
-	return err
+	return nil
 }
 
-// put notes what is now known of a request.
+// put notes that a request is known.
 func (k *Kept) put(r *kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if old := k.all[r.Request]; old != nil {
-		k.bytes -= old.Bytes
-	}
 	k.all[r.Request] = r
-	k.bytes += r.Bytes
+}
+
+// grow counts bytes of a request.
+func (k *Kept) grow(r *kept, bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.Bytes += bytes
 }
 
 // ended closes a request's notes.
@@ -318,10 +310,9 @@ func (k *Kept) ended(ctx context.Context, r *kept) error {
 	if err != nil {
 		return err
 	}
-	done := *r
-	done.Place, done.State = place, store.KeptWhole
-	k.put(&done)
 	k.mu.Lock()
+	r.Place, r.State = place, store.KeptWhole
+	k.all[r.Request] = r
 	for _, of := range r.Undoes {
 		was := k.all[of]
 		if was == nil {
@@ -329,27 +320,29 @@ func (k *Kept) ended(ctx context.Context, r *kept) error {
 		}
 		for _, b := range was.Undoes {
 			if before := k.all[b]; before != nil && before.State == store.KeptUndone {
-				again := *before
-				again.State = store.KeptRedone
-				k.all[b] = &again
+				before.State = store.KeptRedone
 			}
 		}
-		k.bytes -= was.Bytes
-		now := *was
-		now.State, now.Bytes = store.KeptUndone, 0
-		k.all[of] = &now
+		was.State, was.Bytes = store.KeptUndone, 0
 	}
 	k.mu.Unlock()
 	k.o.Changed()
 	return nil
 }
 
-func (k *Kept) newKept(s *capabilities.Session, request string) (*kept, error) {
-	id, err := json.Marshal(s.FolderID)
-	if err != nil {
-		return nil, err
-	}
-	return &kept{Kept: store.Kept{Request: request, Session: s.ID, Folder: s.Folder, FolderID: string(id), Time: k.o.Now(), State: store.KeptOpen, About: "{}"}}, nil
+// newKept begins the notes of a request; session "" is for an undoing.
+func (k *Kept) newKept(session, request, folder string, id capabilities.FileID) *kept {
+	text, _ := json.Marshal(id) // plain numbers: never fails
+	r := &kept{Kept: store.Kept{Request: request, Session: session, Folder: folder, FolderID: string(text), Time: k.o.Now(), State: store.KeptOpen}}
+	r.tell(about{})
+	return r
+}
+
+// tell has what is about a request go with its notes.
+func (r *kept) tell(a about) {
+	a.Format = format
+	text, _ := json.Marshal(a) // plain numbers: never fails
+	r.about, r.About = a, string(text)
 }
 
 // folderOf opens the folder that a request changed, if it is still the same.
@@ -358,12 +351,16 @@ func folderOf(r store.Kept) (*dir, error) {
 	if err := json.Unmarshal([]byte(r.FolderID), &id); err != nil {
 		return nil, err
 	}
-	d, err := openDir(r.Folder)
+	return openSame(r.Folder, id)
+}
+
+func openSame(folder string, id capabilities.FileID) (*dir, error) {
+	d, err := openDir(folder)
 	if err != nil {
 		return nil, err
 	}
-	n, err := lstatFile(d.f)
-	if err == nil && !n.id.Same(id) {
+	n, err := d.lstat(".")
+	if err == nil && !n.ID.Same(id) {
 		err = errNotSame
 	}
 	if err != nil {

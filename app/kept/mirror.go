@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -23,6 +24,7 @@ const (
 	lookTime    = 80 * time.Millisecond
 	mirrorRoom  = 256 << 20 // is left free
 	mirrorIdle  = 15 * time.Minute
+	mirrorWaste = 1 << 30 // of what is held no more
 )
 
 // leftOut are folders whose contents are made again by who made them. They are
@@ -30,43 +32,38 @@ const (
 // said.
 var leftOut = map[string]bool{"node_modules": true, ".venv": true, "venv": true, "__pycache__": true, ".tox": true, ".gradle": true, ".mypy_cache": true, ".pytest_cache": true}
 
-// mirror is a session's folder as it was last seen, with copies of its files:
+// within tells whether a name is below a folder of leftOut.
+func within(rel string) bool {
+	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
+		if leftOut[path.Base(up)] {
+			return true
+		}
+	}
+	return false
+}
+
+// mirror is a session's folder as it was last seen, with what its files had:
 // only what has changed since is copied before the next command.
 type mirror struct {
 	k      *Kept
 	folder string
 	id     capabilities.FileID
 
-	mu    sync.Mutex
-	name  string // of the directory of copies; "" before there is one
-	hold  *dir
-	files map[string]*entry // by name in the folder; guarded by mu
-	next  int
-	pack  *os.File // nil before there is one
-	buf   []byte
-	// packEnd is how large the pack is, packLive how much of it is in use.
-	packEnd, packLive int64
-	copied            int64     // bytes that were not shared
-	tried             bool      // it is known whether contents are
-	shared            bool      // shared
-	began             time.Time // the last look that held everything
-	lean              bool      // leftOut is left out
-	but               map[string]bool
-	failed            time.Time // when it could not be held
-	used              time.Time
-	looked            time.Time        // when it was last found to fit
-	windows           map[*window]bool // commands under way
+	mu      sync.Mutex
+	files   tree            // by name in the folder; one that was handed out is never changed. Guarded by mu, as all below
+	data    *bundle         // what is held; nil before there is any
+	held    map[*entry]bool // what of files is held
+	cost    int64           // bytes of held that are not shared
+	room    int64           // that is free
+	lean    bool            // leftOut is left out
+	but     map[string]bool
+	fits    bool      // it was found to
+	began   time.Time // the last look that held everything
+	failed  time.Time // when it could not be held
+	used    time.Time
+	windows map[*window]bool // commands under way
+	last    int              // of their numbers
 }
-
-// entry is one name of the folder.
-type entry struct {
-	node
-	copy string // in the directory of copies; "" while there is none
-	at   int64  // where it begins in the pack
-}
-
-// errTooMuch: the folder has more than can be held.
-var errTooMuch = errors.New("the folder is too large to be held")
 
 func (k *Kept) mirrorOf(s *capabilities.Session) *mirror {
 	k.mu.Lock()
@@ -75,21 +72,25 @@ func (k *Kept) mirrorOf(s *capabilities.Session) *mirror {
 		if old != nil {
 			defer old.drop() // once mu is free
 		}
-		m = &mirror{k: k, folder: s.Folder, id: s.FolderID, files: map[string]*entry{}, but: map[string]bool{}, windows: map[*window]bool{}}
+		m = &mirror{k: k, folder: s.Folder, id: s.FolderID, files: tree{}, windows: map[*window]bool{}}
 		k.mirrors[s.Folder] = m
 	}
 	k.mu.Unlock()
 	return m
 }
 
-// touched tells the folder's mirror that a request of ours changed a name.
-func (k *Kept) touched(folder, rel string) {
+// touched tells the folder's mirror that a step was no command's work.
+func (k *Kept) touched(folder string, st *step) {
 	k.mu.Lock()
 	m := k.mirrors[folder]
 	k.mu.Unlock()
-	if m != nil {
-		m.touched(rel)
+	if m == nil {
+		return
 	}
+	if st.From != "" {
+		m.touched(st.From)
+	}
+	m.touched(st.Rel)
 }
 
 // Leave lets go of what is held of a folder in which nobody works any more.
@@ -112,7 +113,7 @@ func (m *mirror) idle(now time.Time) bool {
 	return len(m.windows) == 0 && now.Sub(m.used) > mirrorIdle
 }
 
-// drop removes the copies.
+// drop removes what is held.
 func (m *mirror) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,90 +125,165 @@ func (m *mirror) reset() {
 	for w := range m.windows {
 		w.void = true
 	}
-	if m.pack != nil {
-		m.pack.Close()
+	if m.data != nil {
+		m.data.f.Close()
+		m.k.discard(m.data.name)
 	}
-	if m.hold != nil {
-		m.hold.close()
-		_ = removeTree(m.k.dir, m.name) // else the next start does
-	}
-	m.hold, m.name, m.copied, m.files = nil, "", 0, map[string]*entry{}
-	m.pack, m.buf, m.packEnd, m.packLive = nil, nil, 0, 0
-	m.began = time.Time{}
+	m.files, m.data, m.held, m.cost, m.began = tree{}, nil, nil, 0, time.Time{}
 }
 
-// seen is one look at a folder.
-type seen struct {
-	files map[string]*entry
-	bytes int64
-	but   map[string]bool
+// isTemp: a write of ours under way.
+func isTemp(name string) bool {
+	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, ".tmp")
 }
 
-// look lists the folder; names of leftOut are only noted when lean.
-func (m *mirror) look(ctx context.Context, folder *dir, lean bool) (*seen, error) {
-	s := &seen{files: make(map[string]*entry, len(m.files)), but: map[string]bool{}}
-	top, err := folder.at(".")
+// look lists what is at rel in the folder, "." for all of it. With hold it is
+// held, too; what can't be is listed only, or with strict fails the look.
+func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict bool) (tree, error) {
+	now := make(tree, len(m.files))
+	m.room = m.k.dir.room()
+	if rel == "." {
+		m.but = map[string]bool{}
+	}
+	up, err := folder.at(folderAbove(rel))
 	if err != nil {
-		return nil, err
+		return now, err
 	}
-	defer top.close()
-	return s, s.walk(ctx, top, "", lean, 0)
+	defer up.close()
+	called := rel
+	if rel == "." {
+		called = ""
+	}
+	return now, walk(ctx, up, base(rel), called, func(d *dir, name, rel string, n node) (skip error) {
+		if rel == "" {
+			return nil
+		}
+		if isTemp(name) {
+			return fs.SkipDir
+		}
+		if len(now) >= mirrorFiles {
+			return errTooMuch
+		}
+		e := m.files[rel]
+		if e == nil || e.node != n {
+			e = &entry{node: n}
+		}
+		now[rel] = e
+		if n.Kind == kindDir && m.lean && leftOut[name] {
+			m.but[name], skip = true, fs.SkipDir
+		}
+		if hold && !e.held {
+			if err := m.hold(ctx, d, name, e); err != nil && (strict || ctx.Err() != nil) {
+				return err
+			}
+		}
+		return skip
+	})
 }
 
-func (s *seen) walk(ctx context.Context, d *dir, rel string, lean bool, depth int) error {
-	names, err := d.names()
+// bundle is where it is held.
+func (m *mirror) bundle() (*bundle, error) {
+	var err error
+	if m.data == nil {
+		m.data, err = m.k.newBundle()
+		m.held = map[*entry]bool{}
+	}
+	return m.data, err
+}
+
+// hold holds one name. What is being written, can't be read or has gone is not
+// held.
+func (m *mirror) hold(ctx context.Context, d *dir, name string, e *entry) error {
+	b, err := m.bundle()
+	if err != nil {
+		m.data = nil
+		return err
+	}
+	if e.Kind == kindFile && e.Size >= block && !b.tried {
+		probe(b, d, name)
+	}
+	if cost := m.costOf(e); m.cost+cost > mirrorBytes || m.room-cost < mirrorRoom {
+		return fmt.Errorf("%d bytes: %w", m.cost+cost, errTooMuch)
+	}
+	steady, err := b.take(ctx, d, name, e)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if len(s.files)+len(names) > mirrorFiles || depth > 128 {
-		return errTooMuch
-	}
-	for i, name := range names {
-		if i%64 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		n, err := d.lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, ".tmp") {
-			continue // a write of ours under way
-		}
-		s.files[rel+name] = &entry{node: n}
-		switch {
-		case n.kind == kindFile:
-			s.bytes += n.size
-		case n.kind == kindDir && lean && leftOut[name]:
-			s.but[name] = true
-		case n.kind == kindDir:
-			sub, err := d.sub(name)
-			if err != nil {
-				return err
-			}
-			err = s.walk(ctx, sub, rel+name+"/", lean, depth+1)
-			sub.close()
-			if err != nil {
-				return err
-			}
-		}
+	m.held[e] = true
+	m.cost, m.room = m.cost+m.costOf(e), m.room-m.costOf(e)
+	if !steady {
+		m.release(e)
 	}
 	return nil
 }
 
-// open opens the folder, if it is still the same.
-func (m *mirror) open() (*dir, error) {
-	d, err := openDir(m.folder)
+// probe finds out whether the file system shares what is at name with b.
+func probe(b *bundle, d *dir, name string) {
+	f, n, err := d.open(name, os.O_RDONLY, 0)
 	if err != nil {
-		return nil, err
+		return
 	}
-	if n, err := lstatFile(d.f); err != nil || !n.id.Same(m.id) {
-		d.close()
-		return nil, errors.Join(err, errNotSame)
+	defer f.Close()
+	if n.Kind == kindFile && n.Size >= block {
+		b.tried, b.shares = true, clone(b.f, aligned(b.end), f, 0, 0)
 	}
-	return d, nil
+}
+
+// costOf is what it costs to hold a file.
+func (m *mirror) costOf(e *entry) int64 {
+	if e.Kind != kindFile || m.data != nil && m.data.shares && e.Size >= block {
+		return 0
+	}
+	return e.Size
+}
+
+// release lets go of what is held of a name.
+func (m *mirror) release(e *entry) {
+	if e.Kind == kindFile && e.Size > 0 {
+		punch(m.data.f, e.At, e.Size)
+	}
+	m.cost -= m.costOf(e)
+	e.held = false
+	delete(m.held, e)
+}
+
+// free lets go of all that neither the folder nor a command's beginning has any
+// more.
+func (m *mirror) free() {
+	live, size := make(map[*entry]bool, len(m.held)), int64(0)
+	add := func(t tree) {
+		for _, e := range t {
+			live[e] = true
+		}
+	}
+	add(m.files)
+	for w := range m.windows {
+		add(w.base)
+		add(w.told)
+	}
+	for e := range m.held {
+		if live[e] {
+			size += e.Size
+		} else {
+			m.release(e)
+		}
+	}
+	if len(m.windows) == 0 && m.data != nil && m.data.end-size > mirrorWaste {
+		m.reset()
+	}
+}
+
+// fit has look done, once more without leftOut where there is too much.
+func (m *mirror) fit(look func() error) error {
+	err := look()
+	if errors.Is(err, errTooMuch) && !m.lean {
+		m.lean = true
+		err = look()
+	}
+	return err
 }
 
 // WouldSnapshot tells whether a folder can be held, as far as that is known
@@ -219,303 +295,104 @@ func (k *Kept) WouldSnapshot(ctx context.Context, s *capabilities.Session) (ok b
 	m := k.mirrorOf(s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := k.o.Now()
-	if !m.failed.IsZero() && now.Sub(m.failed) < brokenFor {
+	if k.o.Now().Sub(m.failed) < brokenFor {
 		return false, ""
 	}
-	if !m.looked.IsZero() {
-		return true, m.butWords()
-	}
-	folder, err := m.open()
-	if err != nil {
-		return false, ""
-	}
-	defer folder.close()
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	var found *seen
-	lean := m.lean
-	for {
-		found, err = m.look(ctx, folder, lean)
-		if err == nil && found.bytes > mirrorBytes && !m.shares(ctx, folder, found) {
-			err = errTooMuch
+	if !m.fits {
+		folder, err := openSame(m.folder, m.id)
+		if err != nil {
+			return false, ""
 		}
-		if lean || !errors.Is(err, errTooMuch) {
+		defer folder.close()
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
+		err = m.fit(func() error {
+			now, err := m.look(ctx, folder, ".", false, true)
+			if err == nil && !m.affords(folder, now) {
+				err = errTooMuch
+			}
+			return err
+		})
+		if errors.Is(err, errTooMuch) {
+			m.failed = k.o.Now()
+		}
+		if m.fits = err == nil; !m.fits {
+			return false, ""
+		}
+	}
+	return true, strings.Join(slices.Sorted(maps.Keys(m.but)), " and ")
+}
+
+// affords tells whether so much can be held. Whether contents can be shared only
+// trying tells.
+func (m *mirror) affords(folder *dir, now tree) bool {
+	var bytes int64
+	for _, e := range now {
+		if e.Kind == kindFile {
+			bytes += e.Size
+		}
+	}
+	if bytes <= mirrorBytes {
+		return true
+	}
+	b, err := m.bundle()
+	if err != nil {
+		m.data = nil
+		return false
+	}
+	for rel, e := range now {
+		if b.tried {
 			break
 		}
-		lean = true
-	}
-	if err != nil {
-		if errors.Is(err, errTooMuch) {
-			m.failed = now
-		}
-		return false, ""
-	}
-	m.looked, m.but = now, found.but
-	if lean && !m.lean {
-		m.leaner()
-	}
-	return true, m.butWords()
-}
-
-// shares tells whether the file system can share contents between the folder and
-// the copies: only trying tells.
-func (m *mirror) shares(ctx context.Context, folder *dir, found *seen) bool {
-	if m.tried {
-		return m.shared
-	}
-	for rel, e := range found.files {
-		if e.kind != kindFile || e.size == 0 {
-			continue
-		}
-		at, err := folder.at(folderAbove(rel))
-		if err != nil {
-			continue
-		}
-		in, err := at.open(base(rel), os.O_RDONLY, 0)
-		at.close()
-		if err != nil {
-			continue
-		}
-		probe := ".new-" + newName()
-		if out, err := m.k.dir.open(probe, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			m.tried, m.shared = true, clone(in, out)
-			out.Close()
-			_ = m.k.dir.unlink(probe)
-		}
-		in.Close()
-		break
-	}
-	return m.shared
-}
-
-func (m *mirror) butWords() string {
-	var names []string
-	for n := range m.but {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, " and ")
-}
-
-// update makes the mirror what the folder is now. What has changed since the
-// last time is handed to changed. With copies each file is held, within the
-// bounds.
-func (m *mirror) update(ctx context.Context, folder *dir, copies bool) (old map[string]*entry, err error) {
-	found, err := m.look(ctx, folder, m.lean)
-	if errors.Is(err, errTooMuch) && !m.lean {
-		m.leaner()
-		found, err = m.look(ctx, folder, true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	m.but = found.but
-	old = m.files
-	var todo []string
-	for rel, now := range found.files {
-		if was := old[rel]; was != nil && was.same(now.node) {
-			now.copy, now.at = was.copy, was.at
-		}
-		if now.copy == "" && (now.kind == kindFile || now.kind == kindLink) {
-			todo = append(todo, rel)
-		}
-	}
-	m.files = found.files
-	if !copies || len(todo) == 0 {
-		return old, nil
-	}
-	return old, m.copyAll(ctx, folder, todo)
-}
-
-// leaner leaves out what programs make again, from now on.
-func (m *mirror) leaner() {
-	m.lean = true
-	for rel := range m.files {
-		if m.within(rel) {
-			m.release(m.files[rel])
-			delete(m.files, rel)
-		}
-	}
-}
-
-// within tells whether a name is below a folder that is left out.
-func (m *mirror) within(rel string) bool {
-	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		if leftOut[path.Base(up)] {
-			return true
-		}
-	}
-	return false
-}
-
-// copyAll holds files.
-func (m *mirror) copyAll(ctx context.Context, folder *dir, todo []string) error {
-	if m.hold == nil {
-		name := newName()
-		if err := m.k.dir.mkdir(name, 0o700); err != nil {
-			return err
-		}
-		hold, err := m.k.dir.sub(name)
-		if err != nil {
-			return err
-		}
-		m.hold, m.name = hold, name
-	}
-	slices.Sort(todo)
-	free := m.k.dir.room()
-	at, in := (*dir)(nil), ""
-	defer func() {
-		if at != nil {
-			at.close()
-		}
-	}()
-	for _, rel := range todo {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if up := folderAbove(rel); at == nil || up != in {
-			if at != nil {
+		if e.Kind == kindFile && e.Size >= block {
+			if at, err := folder.at(folderAbove(rel)); err == nil {
+				probe(b, at, base(rel))
 				at.close()
 			}
-			var err error
-			if at, err = folder.at(up); errors.Is(err, fs.ErrNotExist) {
-				at = nil
-				continue
-			} else if err != nil {
-				at = nil
-				return err
-			}
-			in = up
-		}
-		e := m.files[rel]
-		if m.copied+e.size > mirrorBytes && !m.shared || free-m.copied-e.size < mirrorRoom {
-			return fmt.Errorf("%d bytes: %w", m.copied+e.size, errTooMuch)
-		}
-		if err := m.copyOne(ctx, at, rel, e); err != nil {
-			return err
 		}
 	}
-	return nil
+	return b.shares
 }
 
-func (m *mirror) copyOne(ctx context.Context, at *dir, rel string, e *entry) error {
-	name, c, err := packed, newCopier(), error(nil)
-	defer c.close()
-	small := false
-	if e.kind == kindFile && e.size <= packMost {
-		small, err = m.packOne(at, e, base(rel))
-	}
-	if err == nil && !small {
-		m.next++
-		name, c.whole = itoa(m.next), m.tried && !m.shared
-		err = c.one(ctx, at, base(rel), m.hold, name)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil // gone meanwhile
-	case errors.Is(err, fs.ErrPermission):
-		return nil // it can't be held, and is not
-	case err != nil:
-		if name != packed {
-			_ = removeTree(m.hold, name)
-		}
-		return err
-	}
-	if !small && e.kind == kindFile && e.size > 0 {
-		m.tried, m.shared = true, c.shared
-		if !c.shared {
-			m.copied += e.size
-		}
-	}
-	now, err := at.lstat(base(rel))
-	if err != nil || !now.same(e.node) {
-		// It is being written at this moment: what was read may be of two minds.
-		m.release(&entry{node: e.node, copy: name, at: e.at})
-		return nil
-	}
-	e.copy = name
-	return nil
-}
-
-// release lets go of one copy.
-func (m *mirror) release(e *entry) {
-	if e == nil || e.copy == "" || m.hold == nil {
-		return
-	}
-	if e.copy != packed {
-		_ = removeTree(m.hold, e.copy) // else it goes with the rest
-	}
-	m.spend(e)
-}
-
-// spend counts a copy out.
-func (m *mirror) spend(e *entry) {
-	if e.copy == packed {
-		m.packLive -= e.size
-	} else if m.shared || e.kind != kindFile {
-		return
-	}
-	m.copied = max(0, m.copied-e.size)
-}
-
-// touched looks again at one name, and below it, after a request of ours.
+// touched looks again at one name, and below it, after a request of ours:
+// commands under way have not done that.
 func (m *mirror) touched(rel string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.windows) == 0 {
 		return // the next command looks at everything
 	}
-	for w := range m.windows {
-		w.shared = true
-	}
-	for name, e := range m.files {
-		if name == rel || strings.HasPrefix(name, rel+"/") {
-			m.release(e)
-			delete(m.files, name)
-		}
-	}
-	folder, err := m.open()
+	folder, err := openSame(m.folder, m.id)
 	if err != nil {
 		return
 	}
 	defer folder.close()
 	// Folders above may be new, too.
-	names := []string{rel}
 	for up := folderAbove(rel); up != "." && m.files[up] == nil; up = folderAbove(up) {
-		names = append(names, up)
-	}
-	for _, name := range slices.Backward(names) {
-		at, err := folder.at(folderAbove(name))
-		if err != nil {
-			return
-		}
-		n, err := at.lstat(base(name))
-		at.close()
-		if err != nil {
-			return
-		}
-		m.files[name] = &entry{node: n}
-		if n.kind != kindDir || name != rel {
-			continue
-		}
-		s := &seen{files: m.files, but: map[string]bool{}}
-		sub, err := folder.at(rel)
-		if err != nil {
-			return
-		}
-		_ = s.walk(context.Background(), sub, rel+"/", m.lean, 0)
-		sub.close()
-	}
-	var todo []string
-	for name, e := range m.files {
-		if e.copy == "" && (name == rel || strings.HasPrefix(name, rel+"/")) && (e.kind == kindFile || e.kind == kindLink) {
-			todo = append(todo, name)
-		}
+		rel = up
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mirrorTime)
 	defer cancel()
-	if err := m.copyAll(ctx, folder, todo); err != nil {
+	now, err := m.look(ctx, folder, rel, true, false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.k.o.Log.Warn("A changed file could not be held for a command under way", "err", err)
 	}
+	is := func(name string) bool { return name == rel || strings.HasPrefix(name, rel+"/") }
+	files := maps.Clone(m.files)
+	maps.DeleteFunc(files, func(name string, _ *entry) bool { return is(name) })
+	maps.Copy(files, now)
+	for w := range m.windows {
+		for name := range w.base {
+			if is(name) {
+				w.told[name] = nil
+			}
+		}
+		for name := range w.told {
+			if is(name) {
+				w.told[name] = nil
+			}
+		}
+		maps.Copy(w.told, now)
+	}
+	m.files = files
 }

@@ -15,25 +15,32 @@ import (
 func TestSwappedWhileCompared(t *testing.T) {
 	base := t.TempDir()
 	name := filepath.Join(base, "a")
-	for _, f := range []string{name, filepath.Join(base, "copy")} {
-		if err := os.WriteFile(f, []byte("same"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(name, []byte("same"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	folder, err := openDir(base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer folder.close()
+	k := &Kept{dir: folder}
+	b, err := k.newBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.f.Close()
 	n, err := folder.lstat("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &diff{w: &window{m: &mirror{hold: folder}}, folder: folder}
+	e := &entry{node: n}
+	if steady, err := b.take(t.Context(), folder, "a", e); !steady || err != nil {
+		t.Fatal(steady, err)
+	}
 	same := func(ctx context.Context) bool {
 		t.Helper()
 		told := make(chan bool, 1)
-		go func() { told <- d.sameContents(ctx, "a", &entry{node: n, copy: "copy"}, &entry{node: n}) }()
+		go func() { told <- b.same(ctx, folder, "a", e) }()
 		select {
 		case yes := <-told:
 			return yes

@@ -2,17 +2,13 @@ package kept
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"localpc/app/store"
 	"localpc/capabilities"
 )
 
@@ -29,11 +25,12 @@ type window struct {
 	s       *capabilities.Session
 	request string
 	began   time.Time
-	// before is what was there of names that were seen changed meanwhile; nil
-	// for nothing. Guarded by the mirror's mu, as shared is.
-	before map[string]*entry
-	shared bool // others of ours worked in the folder, too
-	void   bool // what was there before is not known any more
+	n       int // the order in which they began
+	// base is what was there when it began; told what is instead of that by now,
+	// by others of ours; nil for nothing. Guarded by the mirror's mu.
+	base, told tree
+	mixed      bool // another command worked on the same names
+	void       bool // what was there before is not known any more
 }
 
 // Snapshot holds the folder as it is: what has changed since the last command
@@ -47,86 +44,91 @@ func (k *Kept) Snapshot(ctx context.Context, s *capabilities.Session, request st
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used = arrived
-	if m.began.Before(arrived) || m.began.IsZero() {
-		if err := m.sync(ctx, arrived); err != nil {
-			return nil, err
+	if !m.began.After(arrived) { // a look that began meanwhile is as good
+		if err := m.sync(ctx); err != nil {
+			return nil, fmt.Errorf("hold the folder: %w", err)
 		}
 	}
-	w := &window{m: m, s: s, request: request, began: k.o.Now(), before: map[string]*entry{}, shared: len(m.windows) > 0}
-	for other := range m.windows {
-		other.shared = true
-	}
+	m.last++
+	w := &window{m: m, s: s, request: request, began: k.o.Now(), n: m.last, base: m.files, told: tree{}}
 	m.windows[w] = true
 	return w, nil
 }
 
 // sync brings the mirror up to date before a command.
-func (m *mirror) sync(ctx context.Context, now time.Time) error {
-	if m.wasteful() {
-		m.reset()
-	}
+func (m *mirror) sync(ctx context.Context) error {
 	began := m.k.o.Now()
-	folder, err := m.open()
+	folder, err := openSame(m.folder, m.id)
 	if err != nil {
 		return err
 	}
 	defer folder.close()
 	looking, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
-	old, err := m.update(looking, folder, true)
-	if old != nil {
-		m.settle(old)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			m.failed, m.looked = now, time.Time{}
-			if !errors.Is(err, errTooMuch) {
-				// It goes on from here the next time, soon.
-				m.failed = now.Add(soon - brokenFor)
-			}
-			m.k.o.Log.Warn("A folder could not be held before a command", "err", err)
-			if errors.Is(err, errTooMuch) {
-				m.reset()
-			}
+	var now tree
+	err = m.fit(func() (err error) {
+		now, err = m.look(looking, folder, ".", true, true)
+		return err
+	})
+	switch {
+	case err == nil:
+		if !maps.Equal(now, m.files) {
+			m.files = now
+			m.free()
 		}
-		return fmt.Errorf("hold the folder: %w", err)
+		m.began, m.fits, m.failed = began, true, time.Time{}
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, errTooMuch):
+		m.failed = began
+		if len(m.windows) == 0 {
+			m.reset()
+		}
+	default:
+		// It goes on from here the next time, soon.
+		m.failed = began.Add(soon - brokenFor)
+		files := maps.Clone(m.files)
+		maps.Copy(files, now)
+		m.files = files
 	}
-	m.began, m.looked, m.failed = began, began, time.Time{}
-	return nil
+	m.fits = false
+	m.k.o.Log.Warn("A folder could not be held before a command", "err", err)
+	return err
 }
 
-// settle gives what has changed since the last look to the command that has run
-// longest, or, without one, to the person.
-func (m *mirror) settle(old map[string]*entry) {
-	var first *window
-	for w := range m.windows {
-		if first == nil || w.began.Before(first.began) {
-			first = w
+// before is what was at a name when the command began.
+func (w *window) before(rel string) *entry {
+	if e, known := w.told[rel]; known {
+		return e
+	}
+	return w.base[rel]
+}
+
+// differs tells whether a name was worked on: of a folder, only its mode counts.
+func differs(was, now *entry) bool {
+	if was == nil || now == nil {
+		return was != now
+	}
+	if was.Kind == kindDir && now.Kind == kindDir {
+		return was.Mode != now.Mode
+	}
+	return was.node != now.node
+}
+
+// changed are the names that differ now, in order.
+func (w *window) changed(now tree) (names []string) {
+	all := map[string]bool{}
+	for _, t := range []tree{w.base, w.told, now} {
+		for rel := range t {
+			if !all[rel] && differs(w.before(rel), now[rel]) && !(now[rel] == nil && w.m.lean && within(rel)) {
+				names = append(names, rel)
+			}
+			all[rel] = true
 		}
 	}
-	for rel, was := range old {
-		if now := m.files[rel]; now != nil && now.same(was.node) {
-			continue
-		}
-		if first == nil {
-			m.release(was)
-		} else if _, known := first.before[rel]; known {
-			m.release(was)
-		} else {
-			first.before[rel] = was
-		}
-	}
-	if first == nil {
-		return
-	}
-	for rel := range m.files {
-		if _, was := old[rel]; was {
-			continue
-		}
-		if _, known := first.before[rel]; !known {
-			first.before[rel] = nil
-		}
-	}
+	slices.Sort(names)
+	return names
 }
 
 // End notes what the command changed.
@@ -137,201 +139,188 @@ func (w *window) End(ctx context.Context) []string {
 	delete(m.windows, w)
 	m.used = m.k.o.Now()
 	if w.void {
-		return []string{"what it changed can't be undone: the folder became too large to be held"}
+		return []string{"what it changed can't be undone: its folder was left meanwhile"}
 	}
-	folder, err := m.open()
+	folder, err := openSame(m.folder, m.id)
 	if err != nil {
 		return nil
 	}
 	defer folder.close()
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	old, err := m.update(ctx, folder, len(m.windows) > 0)
-	if old == nil {
+	now, err := m.look(ctx, folder, ".", len(m.windows) > 0, false)
+	if err != nil {
 		m.k.o.Log.Warn("What a command changed could not be told", "err", err)
 		return []string{"what it changed can't be undone: the folder has too many files"}
 	}
-	d := &diff{w: w, folder: folder, was: old, now: m.files, done: map[string]bool{}, inodes: map[capabilities.FileID]bool{}}
-	if len(w.before) > 0 {
-		d.was = make(map[string]*entry, len(old))
-		for rel, e := range old {
-			d.was[rel] = e
-		}
-		for rel, e := range w.before {
-			if e == nil {
-				delete(d.was, rel)
-			} else {
-				d.was[rel] = e
-			}
-		}
+	names := w.changed(now)
+	for _, rel := range names {
+		w.claim(rel, now[rel])
 	}
+	d := &diff{w: w, folder: folder, names: names, was: tree{}, now: now, told: map[string]bool{}, files: map[capabilities.FileID]bool{}}
 	notes := d.keep(ctx)
-	// What was not put among the old versions is of no use any more.
-	for rel, was := range old {
-		if now := m.files[rel]; now == nil || now.copy != was.copy {
-			m.release(was)
-		}
-	}
-	for _, was := range w.before {
-		m.release(was)
+	if m.files = now; len(names) > 0 {
+		m.free()
 	}
 	return notes
 }
 
-// diff finds what a command changed.
+// claim takes what is at a name for this command's work, and no other's. Where
+// one that began before it has changed it, too, what was there before that is
+// what counts: that is what the person had.
+func (w *window) claim(rel string, now *entry) {
+	first := w
+	for o := range w.m.windows {
+		if o.n < first.n && differs(o.before(rel), w.before(rel)) {
+			first = o
+		}
+	}
+	if first != w {
+		w.told[rel], w.mixed = first.before(rel), true
+	}
+	for o := range w.m.windows {
+		o.told[rel] = now
+	}
+}
+
+// diff finds the steps of what a command changed.
 type diff struct {
-	w      *window
-	folder *dir
-	was    map[string]*entry
-	now    map[string]*entry
-	done   map[string]bool // names whose trees are told whole
-	inodes map[capabilities.FileID]bool
-	steps  []*step
-	bytes  int64
-	lost   int // could not be kept
+	w        *window
+	folder   *dir
+	names    []string // that differ, in order
+	was, now tree
+	told     map[string]bool // folders that are told whole
+	files    map[capabilities.FileID]bool
+	b        *bundle
+	bytes    int64
+	steps    []*step
+	lost     int // could not be kept
 }
 
 // keep puts the old versions away, and notes the steps.
-func (d *diff) keep(ctx context.Context) []string {
-	k := d.w.m.k
-	names, bytes := d.changed()
-	if len(names) == 0 {
-		return nil
-	}
-	if limit := k.o.Limit(); bytes > limit {
-		return []string{"what it changed can't be undone: the old versions are larger than what is kept at most"}
-	}
-	for _, rel := range names {
-		if err := d.one(ctx, rel); err != nil {
-			k.fail(d.w.m.folder, err)
-			d.drop()
-			return []string{"what it changed could not be kept, and can't be undone"}
+func (d *diff) keep(ctx context.Context) (notes []string) {
+	k, size := d.w.m.k, int64(0)
+	for _, rel := range d.names {
+		if was := d.w.before(rel); was != nil {
+			d.was[rel] = was
+			if was.Kind == kindFile {
+				size += was.Size
+			}
 		}
 	}
-	// Folders that may not be written to any more get their mode back first.
-	slices.SortStableFunc(d.steps, func(a, b *step) int { return rank(a) - rank(b) })
-	var notes []string
-	if d.lost == 1 {
+	if len(d.names) == 0 {
+		return nil
+	}
+	if size > k.o.Limit() {
+		return []string{"what it changed can't be undone: the old versions are larger than what is kept at most"}
+	}
+	if err := d.all(ctx); err != nil {
+		k.fail(d.w.m.folder, err)
+		notes = append(notes, "what it changed could not be kept, and can't be undone")
+	} else if d.lost == 1 {
 		notes = append(notes, "1 file that it changed could not be kept")
 	} else if d.lost > 1 {
 		notes = append(notes, fmt.Sprintf("%d files that it changed could not be kept", d.lost))
 	}
-	if len(d.steps) == 0 {
-		return notes
-	}
-	if err := d.note(ctx); err != nil {
-		k.fail(d.w.m.folder, err)
-		d.drop()
-		return append(notes, "what it changed could not be kept, and can't be undone")
-	}
 	return notes
+}
+
+func (d *diff) all(ctx context.Context) (err error) {
+	k := d.w.m.k
+	if d.b, err = k.newBundle(); err != nil {
+		return err
+	}
+	noted := false
+	defer func() {
+		if d.b.f.Close(); !noted {
+			k.discard(d.b.name)
+		}
+	}()
+	for _, rel := range d.names {
+		if err := d.one(ctx, rel); err != nil {
+			return err
+		}
+	}
+	if len(d.steps) == 0 {
+		return nil
+	}
+	// Folders that may not be written to any more get their mode back first.
+	slices.SortStableFunc(d.steps, func(a, b *step) int { return rank(a) - rank(b) })
+	n := &notes{k: k, r: k.newKept(d.w.s.ID, d.w.request, d.w.s.Folder, d.w.s.FolderID), steps: d.steps}
+	a := about{Mixed: d.w.mixed}
+	if long := k.o.Now().Sub(d.w.began); long >= longRun {
+		a.Long = long
+	}
+	n.r.tell(a)
+	n.r.Bytes = d.bytes
+	for i, st := range d.steps {
+		st.n = i
+	}
+	if err := n.write(d.steps...); err != nil {
+		return err
+	}
+	noted = true
+	if err := k.ended(context.WithoutCancel(ctx), n.r); err != nil {
+		return err
+	}
+	k.Tidy(context.WithoutCancel(ctx))
+	return nil
 }
 
 func rank(s *step) int {
 	switch {
-	case s.ModeOnly && s.Before.Mode&0o200 == 0:
+	case s.modeOnly() && s.Before.Mode&0o200 == 0:
 		return 0
-	case s.ModeOnly:
+	case s.modeOnly():
 		return 2
 	}
 	return 1
 }
 
-// changed are the names that differ, in order, and the bytes that their old
-// versions have.
-func (d *diff) changed() (names []string, bytes int64) {
-	for rel, was := range d.was {
-		now := d.now[rel]
-		if now != nil && now.same(was.node) || now == nil && d.w.m.lean && d.w.m.within(rel) {
-			continue
-		}
-		if was.kind == kindDir && now != nil && now.kind == kindDir && was.mode == now.mode {
-			continue
-		}
-		names = append(names, rel)
-		if was.kind == kindFile {
-			bytes += was.size
-		}
-	}
-	for rel := range d.now {
-		if d.was[rel] == nil {
-			names = append(names, rel)
-		}
-	}
-	slices.Sort(names)
-	return names, bytes
-}
-
-// told: a folder above is told whole.
-func (d *diff) told(rel string) bool {
-	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		if d.done[up] {
-			return true
-		}
-	}
-	return false
-}
-
+// one finds the step at a name that differs, if there is any.
 func (d *diff) one(ctx context.Context, rel string) error {
 	was, now := d.was[rel], d.now[rel]
-	if d.told(rel) {
+	if d.above(rel) || !differs(was, now) {
 		return nil
 	}
-	st := &step{Rel: rel, Made: true, n: len(d.steps)}
+	st := &step{Rel: rel, Made: true}
 	if now != nil {
-		if now.kind == kindOther {
-			return nil
-		}
 		st.After = now.state()
-		if now.kind == kindDir && (was == nil || was.kind != kindDir) {
-			tree, err := d.treeNow(ctx, rel)
-			if err != nil {
+		if now.Kind == kindDir && (was == nil || was.Kind != kindDir) {
+			at, err := d.folder.at(folderAbove(rel))
+			if err == nil {
+				st.After, err = at.stateOf(ctx, base(rel), true)
+				at.close()
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			st.After.Tree = tree
-			d.done[rel] = true
+			d.told[rel] = true
 		}
 	}
 	switch {
 	case was == nil:
-	case was.kind == kindOther:
-		d.lost++
-		return nil
-	case was.kind == kindDir && now != nil && now.kind == kindDir:
-		st.ModeOnly, st.Before = true, was.state()
+	case was.Kind == kindDir && now != nil && now.Kind == kindDir:
+		st.Before = was.state()
 		st.Before.Tree, st.After.Tree = anyTree, anyTree
-	case was.kind == kindDir:
-		d.done[rel] = true
-		if d.w.m.lean && leftOut[base(rel)] {
-			d.lost++
-			return nil
-		}
-		st.object = newName()
-		d.steps = append(d.steps, st) // so that a failure drops what there is of it
-		if err := d.assemble(rel, st.object); err != nil {
-			return err
-		}
-		var err error
-		st.Before, err = d.w.m.k.dir.stateOf(ctx, st.object, true)
-		return err
-	case was.copy == "":
-		d.lost++
-		return nil
 	default:
-		if now != nil && now.id.Same(was.id) && now.kind == kindFile {
-			if now.links > 1 {
-				if d.inodes[now.id] {
+		if now != nil && now.Kind == kindFile && now.ID.Same(was.ID) {
+			if now.Links > 1 {
+				if d.files[now.ID] {
 					return nil // the same file under another name
 				}
-				d.inodes[now.id] = true
-				st.InPlace = true
+				d.files[now.ID], st.InPlace = true, true
 			}
-			if now.state() == was.state() && d.sameContents(ctx, rel, was, now) {
+			if was.held && now.state() == was.state() && d.same(ctx, rel, was) {
 				return nil
 			}
 		}
-		st.Before, st.ID, st.object = was.state(), was.id, newName()
-		if err := d.take(rel, was, d.w.m.k.dir, st.object); err != nil {
+		d.told[rel] = d.told[rel] || was.Kind == kindDir
+		if !was.held && was.Kind != kindDir || d.w.m.lean && was.Kind == kindDir && leftOut[base(rel)] {
+			d.lost++
+			return nil
+		}
+		if err := d.hold(ctx, rel, st); err != nil {
 			return err
 		}
 	}
@@ -339,181 +328,42 @@ func (d *diff) one(ctx context.Context, rel string) error {
 	return nil
 }
 
-func (d *diff) treeNow(ctx context.Context, rel string) (string, error) {
-	at, err := d.folder.at(folderAbove(rel))
-	if err != nil {
-		return "", err
-	}
-	defer at.close()
-	tree, err := at.treeOf(ctx, base(rel))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return tree, err
-}
-
-// take moves a copy to where it stays.
-func (d *diff) take(rel string, was *entry, to *dir, name string) error {
-	m := d.w.m
-	if m.hold == nil {
-		return errNothing
-	}
-	err := error(nil)
-	if was.copy == packed {
-		err = m.unpack(was, to, name)
-	} else {
-		err = renameNew(m.hold, was.copy, to, name)
-	}
-	if err != nil {
-		return err
-	}
-	m.spend(was)
-	was.copy = ""
-	d.bytes += was.size
-	return nil
-}
-
-// assemble puts a folder together again that has gone.
-func (d *diff) assemble(rel, object string) error {
-	k := d.w.m.k
-	if err := k.dir.mkdir(object, 0o700); err != nil {
-		return err
-	}
-	var below []string
-	for name := range d.was {
-		if strings.HasPrefix(name, rel+"/") {
-			below = append(below, name)
+// above: a folder above is told whole.
+func (d *diff) above(rel string) bool {
+	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
+		if d.told[up] {
+			return true
 		}
 	}
-	slices.Sort(below)
-	top, err := k.dir.sub(object)
+	return false
+}
+
+func (d *diff) same(ctx context.Context, rel string, was *entry) bool {
+	at, err := d.folder.at(folderAbove(rel))
 	if err != nil {
-		return err
+		return false
 	}
-	defer top.close()
-	var dirs []string
-	for _, name := range below {
-		was := d.was[name]
-		in, err := top.at(folderAbove(name[len(rel)+1:]))
-		if errors.Is(err, fs.ErrNotExist) {
+	defer at.close()
+	return d.w.m.data.same(ctx, at, base(rel), was)
+}
+
+// hold puts what was at a name, and below it, where it stays.
+func (d *diff) hold(ctx context.Context, rel string, st *step) (err error) {
+	t := d.was.below(d.names, rel)
+	for name, e := range t {
+		if !e.held && e.Kind != kindDir {
 			d.lost++
+			delete(t, name)
 			continue
 		}
-		if err != nil {
+		if t[name], err = d.b.takeFrom(ctx, d.w.m.data, e); err != nil {
 			return err
 		}
-		switch {
-		case was.kind == kindDir:
-			err = in.mkdir(base(name), 0o700)
-			dirs = append(dirs, name)
-		case was.copy == "":
-			d.lost++
-		default:
-			err = d.take(name, was, in, base(name))
-		}
-		in.close()
-		if err != nil {
-			return err
+		if e.Kind == kindFile {
+			d.bytes += e.Size
 		}
 	}
-	for _, name := range slices.Backward(append([]string{rel}, dirs...)) {
-		at, last := k.dir, object
-		if name != rel {
-			if at, err = top.at(folderAbove(name[len(rel)+1:])); err != nil {
-				return err
-			}
-			last = base(name)
-		}
-		was := d.was[name]
-		own(at, last, was.node)
-		err := at.chmod(last, was.mode)
-		if err == nil {
-			err = at.setTime(last, was.mtime)
-		}
-		if name != rel {
-			at.close()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sameContents compares a file and its attributes with its copy. What can't be
-// told in time counts as changed.
-func (d *diff) sameContents(ctx context.Context, rel string, was, now *entry) bool {
-	at, err := d.folder.at(folderAbove(rel))
-	if err != nil {
-		return false
-	}
-	defer at.close()
-	a, err := at.open(base(rel), os.O_RDONLY, 0)
-	if err != nil {
-		return false
-	}
-	defer a.Close()
-	// Processes of the session may put a pipe at the name, which has no end.
-	if n, err := lstatFile(a); err != nil || n.kind != kindFile || !n.id.Same(now.id) {
-		return false
-	}
-	if d.w.m.hold == nil {
-		return false
-	}
-	b, had, done, err := d.w.m.old(was)
-	if err != nil {
-		return false
-	}
-	defer done()
-	if !maps.Equal(plain(attributesOf(a)), plain(had)) {
-		return false
-	}
-	return sameBytes(ctx, a, b)
-}
-
-// note writes the steps, all at once.
-func (d *diff) note(ctx context.Context) error {
-	w, k := d.w, d.w.m.k
-	r, err := k.newKept(w.s, w.request)
-	if err != nil {
-		return err
-	}
-	r.Bytes = d.bytes
-	long := k.o.Now().Sub(w.began)
-	if long >= longRun {
-		r.about.Long = long
-	}
-	r.about.Shared = w.shared && long >= sharedRun
-	text, err := json.Marshal(r.about)
-	if err != nil {
-		return err
-	}
-	r.About = string(text)
-	var rows []store.KeptStep
-	for i, st := range d.steps {
-		st.n = i
-		row, err := st.row()
-		if err != nil {
-			return err
-		}
-		rows = append(rows, row)
-	}
-	ctx = context.WithoutCancel(ctx)
-	if err := k.o.Store.KeepSteps(ctx, r.Kept, rows...); err != nil {
-		return err
-	}
-	if err := k.ended(ctx, r); err != nil {
-		return err
-	}
-	k.Tidy(ctx)
-	return nil
-}
-
-// drop removes what was put away for nothing.
-func (d *diff) drop() {
-	for _, st := range d.steps {
-		if st.object != "" {
-			_ = removeTree(d.w.m.k.dir, st.object) // else the next start does
-		}
-	}
+	st.Before, st.object = t.state(), d.b.name
+	st.Index, err = d.b.list(t)
+	return err
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"path"
 	"slices"
 
 	"localpc/app/store"
-	"localpc/consent"
+	"localpc/capabilities"
 )
 
 // tempPrefix begins the names that are put into a session's folder for a moment.
@@ -21,16 +23,6 @@ type Newer struct{ Question string }
 
 func (e *Newer) Error() string { return e.Question }
 
-// undo is one undoing.
-type undo struct {
-	k      *Kept
-	r      *kept
-	of     []*kept // what is undone, the newest first
-	folder *dir
-	done   []*step
-	anyway bool
-}
-
 var (
 	// ErrNothing: nothing of what is to be undone is kept any more. ErrFolder: its
 	// folder is not there, or another one is.
@@ -38,9 +30,20 @@ var (
 	ErrFolder  = errors.New("the folder is not there any more, or another one has taken its place")
 )
 
+// undo is one undoing, a request of its own: each of its steps puts a copy of
+// what was there before in its place, at once.
+type undo struct {
+	notes
+	of     []*kept // what is undone, the newest first
+	folder *dir
+	anyway bool
+	// names of files, by what they were; nil before it was looked.
+	names map[capabilities.FileID][]string
+}
+
 // undo looks up what is to be undone. id "" is for looking only.
 func (k *Kept) undo(id string, requests []string) (*undo, error) {
-	w := &undo{k: k}
+	w := &undo{notes: notes{k: k}}
 	k.mu.Lock()
 	for _, name := range requests {
 		r := k.all[name]
@@ -56,24 +59,16 @@ func (k *Kept) undo(id string, requests []string) (*undo, error) {
 	if len(w.of) == 0 {
 		return nil, ErrNothing
 	}
-	first := w.of[0]
-	w.r = &kept{Kept: store.Kept{Request: id, Folder: first.Folder, FolderID: first.FolderID, Time: k.o.Now(), State: store.KeptOpen, About: "{}"}}
+	w.r = k.newKept("", id, w.of[0].Folder, capabilities.FileID{})
+	w.r.FolderID = w.of[0].FolderID
 	for _, of := range w.of {
 		w.r.Undoes = append(w.r.Undoes, of.Request)
 	}
 	var err error
-	if w.folder, err = folderOf(first.Kept); err != nil {
+	if w.folder, err = folderOf(w.r.Kept); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	return w, nil
-}
-
-func (k *Kept) steps(ctx context.Context, request string) ([]*step, error) {
-	rows, err := k.o.Store.KeptSteps(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	return stepsOf(rows)
 }
 
 // Folder is the folder that requests changed; "" when nothing of them is kept.
@@ -109,12 +104,14 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 	}
 	defer w.folder.close()
 	w.anyway = anyway
+	var old []string
 	for _, of := range w.of {
 		steps, err := k.steps(ctx, of.Request)
 		if err != nil {
 			return 0, w.back(err)
 		}
 		for _, st := range slices.Backward(steps) {
+			old = append(old, st.object)
 			if ctx.Err() != nil {
 				return 0, w.back(context.Cause(ctx))
 			}
@@ -127,107 +124,38 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 			n++
 		}
 	}
-	if err := w.commit(); err != nil {
+	// All was as it had been where there are no steps: that is noted, too.
+	if err := w.write(w.steps...); err != nil {
 		return 0, w.back(err)
+	}
+	if err := k.ended(context.Background(), w.r); err != nil {
+		return 0, w.back(err)
+	}
+	for _, st := range w.steps {
+		k.touched(w.r.Folder, st)
+	}
+	for _, object := range old {
+		k.discard(object)
 	}
 	return n, nil
 }
 
-// back takes the undoing back, and returns why.
-func (w *undo) back(why error) error {
-	if _, err := w.rollback(false); err != nil {
-		w.k.o.Log.Error("An undoing could not be taken back; the next start tries again", "err", err)
-		return errors.Join(why, err)
-	}
-	if err := w.k.remark(w.r.Undoes, w.done); err != nil {
-		return errors.Join(why, err)
-	}
-	if len(w.done) > 0 {
-		if err := w.k.o.Store.DropKept(context.Background(), w.r.Request); err != nil {
-			return errors.Join(why, err)
-		}
-	}
-	return why
-}
-
-func (w *undo) commit() error {
-	ctx := context.Background()
-	if len(w.done) == 0 { // all was as it had been
-		if err := w.k.o.Store.KeepSteps(ctx, w.r.Kept); err != nil {
-			return err
-		}
-	}
-	old := map[string][]*step{}
-	for _, of := range w.of {
-		steps, err := w.k.steps(ctx, of.Request)
-		if err != nil {
-			return err
-		}
-		old[of.Request] = steps
-	}
-	if err := w.k.ended(ctx, w.r); err != nil {
+// do notes a step, has it made, and looks what is there then.
+func (w *undo) do(ctx context.Context, d *dir, st *step, most int64, do func() error) error {
+	if err := w.begin(ctx, d, st, most); err != nil {
 		return err
 	}
-	for _, st := range w.done {
-		if st.Aside != "" {
-			_ = removeTree(w.folder, st.Aside)
-		}
-		w.k.touched(w.r.Folder, st.Rel)
-		if st.From != "" {
-			w.k.touched(w.r.Folder, st.From)
-		}
+	err := do()
+	if err == nil {
+		_, err = st.look(ctx, w.folder)
 	}
-	for _, steps := range old {
-		for _, st := range steps {
-			if st.object != "" { // was copied back, or was not needed
-				_ = w.k.discard(st.object) // else the next start does
-			}
-		}
+	if err != nil {
+		return fmt.Errorf("%s: %w", st.Rel, err)
+	}
+	if st.Made = true; st.InPlace {
+		return w.write(st) // else how far it is can be seen
 	}
 	return nil
-}
-
-// note has a step of the undoing in the store.
-func (w *undo) note(st *step) error {
-	row, err := st.row()
-	if err != nil {
-		return err
-	}
-	return w.k.o.Store.KeepSteps(context.Background(), w.r.Kept, row)
-}
-
-// begin notes a step that is about to be made.
-func (w *undo) begin(st *step) error {
-	st.n = len(w.done)
-	if err := w.note(st); err != nil {
-		return err
-	}
-	w.done = append(w.done, st)
-	return nil
-}
-
-// now is what is at a step's name.
-func (w *undo) now(ctx context.Context, st *step) (state, error) {
-	parent, err := w.folder.at(folderAbove(st.Rel))
-	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, nil
-	}
-	if err != nil {
-		return state{}, err
-	}
-	defer parent.close()
-	return parent.stateOf(ctx, base(st.Rel), st.After.Tree != anyTree)
-}
-
-// shared tells whether what is at a name may change under another one.
-func (w *undo) shared(rel string) bool {
-	parent, err := w.folder.at(folderAbove(rel))
-	if err != nil {
-		return false
-	}
-	defer parent.close()
-	n, err := parent.lstat(base(rel))
-	return err == nil && (n.kind == kindDir || n.links > 1)
 }
 
 // parent opens the folder that a name is in; one that has gone is made again,
@@ -243,30 +171,24 @@ func (w *undo) parent(rel string, remake bool) (*dir, error) {
 		return nil, err
 	}
 	defer above.close()
-	st := &step{Rel: up}
-	if err := w.begin(st); err != nil {
+	if err := w.do(context.Background(), above, &step{Rel: up}, -1, func() error { return above.mkdir(base(up), 0o777) }); err != nil {
 		return nil, err
 	}
-	if err := above.mkdir(base(up), 0o777); err != nil {
-		return nil, err
-	}
-	if st.After, err = above.stateOf(context.Background(), base(up), true); err != nil {
-		return nil, err
-	}
-	st.Made = true
-	if err := w.note(st); err != nil {
-		return nil, err
-	}
-	return above.sub(base(up))
+	return above.at(base(up))
 }
 
 // newer is the conflict at a name.
-func (w *undo) newer(rel string) error { return &Newer{Question: w.question([]string{rel}, nil)} }
+func (w *undo) newer(rel string) error {
+	return &Newer{Question: (&asking{newer: []string{rel}}).words()}
+}
 
 // step takes back one step of a request.
 func (w *undo) step(ctx context.Context, st *step) error {
 	if st.From != "" {
-		return w.moveBack(ctx, st)
+		if err := w.moveBack(ctx, st); err != nil || st.Before.Kind == kindNone {
+			return err
+		}
+		st = &step{Rel: st.Rel, Before: st.Before, Index: st.Index, object: st.object} // what it took the place of
 	}
 	parent, err := w.parent(st.Rel, st.Before.Kind != kindNone)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -276,65 +198,40 @@ func (w *undo) step(ctx context.Context, st *step) error {
 		return err
 	}
 	defer parent.close()
-	now, err := parent.stateOf(ctx, base(st.Rel), st.After.Tree != anyTree)
+	name := base(st.Rel)
+	now, err := parent.stateOf(ctx, name, st.deep())
 	if err != nil {
 		return err
 	}
-	if now.equal(st.Before) && !st.Before.equal(st.After) {
+	switch {
+	case now.equal(st.Before) && !st.Before.equal(st.After):
 		return nil // it is as it was
+	case !now.equal(st.After) && !w.anyway:
+		return w.newer(st.Rel)
+	case !st.modeOnly():
+		return w.put(ctx, parent, st, now)
+	case now.Kind != kindDir:
+		return nil
+	}
+	return w.do(ctx, parent, &step{Rel: st.Rel, Before: now, After: st.Before}, -1, func() error { return parent.chmod(name, st.Before.Mode) })
+}
+
+func (w *undo) moveBack(ctx context.Context, st *step) error {
+	now, err := w.folder.stateAt(ctx, st.Rel, false)
+	if err != nil {
+		return err
 	}
 	if !now.equal(st.After) && !w.anyway {
 		return w.newer(st.Rel)
 	}
-	if st.ModeOnly {
-		if now.Kind != kindDir {
-			return nil
-		}
-		return w.mode(parent, st, now)
+	if now.Kind == kindNone {
+		return nil
 	}
-	if !w.anyway && w.k.ruined(st) {
-		return &Newer{Question: w.question(nil, []string{st.Rel})}
-	}
-	return w.put(ctx, parent, st, now)
-}
-
-func (w *undo) mode(parent *dir, st *step, now state) error {
-	back := &step{Rel: st.Rel, ModeOnly: true, Before: now, After: st.Before}
-	back.Before.Tree, back.After.Tree = anyTree, anyTree
-	if err := w.begin(back); err != nil {
-		return err
-	}
-	if err := parent.chmod(base(st.Rel), st.Before.Mode); err != nil {
-		return err
-	}
-	back.Made = true
-	return w.note(back)
-}
-
-func (w *undo) moveBack(ctx context.Context, st *step) error {
 	from, err := w.parent(st.Rel, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		if w.anyway {
-			return nil
-		}
-		return w.newer(st.Rel)
-	}
 	if err != nil {
 		return err
 	}
 	defer from.close()
-	now, err := from.stateOf(ctx, base(st.Rel), false)
-	if err != nil {
-		return err
-	}
-	if !now.equal(st.After) {
-		if !w.anyway {
-			return w.newer(st.Rel)
-		}
-		if now.Kind == kindNone {
-			return nil
-		}
-	}
 	to, err := w.parent(st.From, true)
 	if err != nil {
 		return err
@@ -352,145 +249,143 @@ func (w *undo) moveBack(ctx context.Context, st *step) error {
 			return err
 		}
 	}
-	back := &step{Rel: st.From, From: st.Rel}
-	if err := w.begin(back); err != nil {
-		return err
-	}
-	if err := renameNew(from, base(st.Rel), to, base(st.From)); err != nil {
-		return err
-	}
-	if back.After, err = to.stateOf(ctx, base(st.From), false); err != nil {
-		return err
-	}
-	back.Made = true
-	return w.note(back)
+	return w.do(ctx, to, &step{Rel: st.From, From: st.Rel}, -1, func() error { return renameNew(from, base(st.Rel), to, base(st.From)) })
 }
 
 // put keeps what is at a name now, and puts what was there before in its place.
 func (w *undo) put(ctx context.Context, parent *dir, st *step, now state) error {
-	name := base(st.Rel)
-	back := &step{Rel: st.Rel, Before: now, source: st.object}
-	if st.Before.Kind == kindNone {
-		back.source = ""
-	}
+	back, most := &step{Rel: st.Rel, After: st.Before}, int64(-1)
 	if now.Kind != kindNone {
-		n, err := parent.lstat(name)
+		n, err := parent.lstat(base(st.Rel))
 		if err != nil {
 			return err
 		}
-		back.object, back.ID = newName(), n.id
-		back.InPlace = back.source != "" && now.Kind == kindFile && st.Before.Kind == kindFile && (st.InPlace || n.links > 1)
-		bytes, err := sizeOf(ctx, parent, name)
-		if err != nil {
+		back.InPlace = n.Kind == kindFile && st.Before.Kind == kindFile && (st.InPlace || n.Links > 1)
+		most = math.MaxInt64
+	}
+	return w.do(ctx, parent, back, most, func() error { return w.place(ctx, parent, back, st) })
+}
+
+// temp is where what a step puts is, beside its name, before it is whole.
+func (w *undo) temp(st *step) string {
+	return fmt.Sprintf("%s%s-%d.tmp", tempPrefix, w.r.Request, st.n)
+}
+
+// place puts what there was before a step of old at st's name, at once but for a
+// file that is to keep its other names.
+func (w *undo) place(ctx context.Context, parent *dir, st, old *step) error {
+	name, tmp := base(st.Rel), w.temp(st)
+	if old.Before.Kind == kindNone {
+		if err := renameNew(parent, name, parent, tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		w.r.Bytes += bytes
+		return removeTree(parent, tmp)
 	}
-	if err := w.begin(back); err != nil {
-		return err
-	}
-	var err error
-	if back.InPlace {
-		if err = w.k.copyIn(ctx, parent, name, back.object); err == nil {
-			err = writeInPlace(ctx, w.k.dir, back.source, parent, name)
-		}
-	} else {
-		err = w.swap(ctx, parent, name, back)
-	}
+	b, t, err := w.k.old(old)
 	if err != nil {
 		return err
 	}
-	if back.After, err = parent.stateOf(ctx, name, true); err != nil {
-		return err
+	defer b.f.Close()
+	if st.InPlace {
+		return b.restore(ctx, t[""], parent, name, 0)
 	}
-	back.Made = true
-	if back.object != "" && !back.InPlace && back.Aside == "" {
-		back.Mark = w.k.markOf(back.object)
+	m := &maker{w: w, b: b, t: t, in: map[string][]string{}, rel: st.Rel, tmp: path.Join(folderAbove(st.Rel), tmp)}
+	for rel := range t {
+		if rel != "" {
+			m.in[folderAbove(rel)] = append(m.in[folderAbove(rel)], rel)
+		}
 	}
-	return w.note(back)
+	if err = m.one(ctx, parent, tmp, ""); err == nil {
+		err = parent.swap(tmp, name)
+	}
+	return errors.Join(err, removeTree(parent, tmp))
 }
 
-// errReachable: others can still write to what was to be moved.
-var errReachable = errors.New("others can still write to it")
+// maker makes a tree again.
+type maker struct {
+	w        *undo
+	b        *bundle
+	t        tree
+	in       map[string][]string // what is in each folder
+	rel, tmp string              // where it is to be in the end, and is made
+}
 
-// swap moves what is at name to the old versions, and back's source there.
-// Across file systems, and where others can still write to it, these are
-// copies, and what was there waits at the top of the folder until all is done.
-// A file with several names stays one with them.
-func (w *undo) swap(ctx context.Context, parent *dir, name string, back *step) error {
-	k := w.k
-	if back.object != "" {
-		err := errReachable
-		if reachable, several := k.reachable(ctx, parent, name); !reachable || several {
-			err = renameNew(parent, name, k.dir, back.object)
+func (m *maker) one(ctx context.Context, d *dir, name, rel string) (err error) {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	e := m.t[rel]
+	switch e.Kind {
+	case kindFile:
+		if e.Links > 1 && m.w.twin(ctx, m.b, e, d, name) {
+			return nil
 		}
-		if err == errReachable || crossDevice(err) {
-			back.Aside = tempPrefix + consent.NewID() + ".tmp"
-			if err = w.note(back); err != nil {
-				return err
-			}
-			if err = k.copyIn(ctx, parent, name, back.object); err != nil {
-				return err
-			}
-			err = renameNew(parent, name, w.folder, back.Aside)
-		}
-		if err != nil {
+		if err := m.b.restore(ctx, e, d, name, os.O_CREATE|os.O_EXCL); err != nil {
 			return err
 		}
-	}
-	if back.source == "" || k.putItself(ctx, back.source, parent, name) {
+		if e.Links > 1 {
+			m.w.names[e.ID] = append(m.w.names[e.ID], path.Join(m.tmp, rel), path.Join(m.rel, rel))
+		}
 		return nil
+	case kindLink:
+		err = d.symlink(string(e.To), name)
+	case kindPipe:
+		err = d.mkfifo(name)
+	case kindDir:
+		err = m.dir(ctx, d, name, rel)
 	}
-	err := renameNew(k.dir, back.source, parent, name)
-	if !crossDevice(err) {
+	if err != nil {
 		return err
 	}
-	_, err = copyTree(ctx, k.dir, back.source, parent, name)
-	return err
+	own(d, name, e.node)
+	return d.dress(name, e.node)
 }
 
-// copyIn copies what is at name into the directory of old versions: whole, or
-// not at all.
-func (k *Kept) copyIn(ctx context.Context, parent *dir, name, object string) error {
-	part := ".new-" + object
-	if _, err := copyTree(ctx, parent, name, k.dir, part); err != nil {
+func (m *maker) dir(ctx context.Context, d *dir, name, rel string) error {
+	if err := d.mkdir(name, 0o700); err != nil {
 		return err
 	}
-	err := renameNew(k.dir, part, k.dir, object)
+	in, err := d.at(name)
 	if err != nil {
-		_ = removeTree(k.dir, part)
+		return err
 	}
-	return err
+	defer in.close()
+	for _, child := range m.in[path.Clean(rel)] {
+		if err := m.one(ctx, in, base(child), child); err != nil {
+			return err
+		}
+	}
+	f, _, err := in.open(".", os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	setAttributes(f, m.t[rel].Attrs)
+	return nil
 }
 
-// writeInPlace gives a file the contents, the mode and the time of another one.
-func writeInPlace(ctx context.Context, from *dir, source string, to *dir, name string) error {
-	in, err := from.open(source, os.O_RDONLY, 0)
-	if err != nil {
-		return err
+// twin makes name another name of the file that e was one with, where that is
+// still what e was.
+func (w *undo) twin(ctx context.Context, b *bundle, e *entry, d *dir, name string) bool {
+	if w.names == nil {
+		w.names = map[capabilities.FileID][]string{}
+		_ = walk(ctx, w.folder, ".", "", func(_ *dir, _, rel string, n node) error {
+			if n.Kind == kindFile {
+				w.names[n.ID] = append(w.names[n.ID], rel)
+			}
+			return nil
+		}) // what is not found stays a file of its own
 	}
-	defer in.Close()
-	n, err := lstatFile(in)
-	if err != nil {
-		return err
+	for _, rel := range w.names[e.ID] {
+		at, err := w.folder.at(folderAbove(rel))
+		if err != nil {
+			continue
+		}
+		one := b.same(ctx, at, base(rel), e) && hardLink(at, base(rel), d, name) == nil
+		at.close()
+		if one {
+			return true
+		}
 	}
-	out, err := to.open(name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if now, err := lstatFile(out); err != nil || now.kind != kindFile || n.kind != kindFile {
-		return errors.Join(err, errOdd)
-	}
-	if err := copyContents(ctx, in, out); err != nil {
-		return err
-	}
-	if err := out.Truncate(n.size); err != nil {
-		return err
-	}
-	copyAttributes(in, out)
-	if err := to.chmod(name, n.mode); err != nil {
-		return err
-	}
-	return to.setTime(name, n.mtime)
+	return false
 }

@@ -107,9 +107,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		p.log.Warn("The settings of this computer's network can't be used", "err", err)
 		network = &tunnel.Network{} // the link to a hub says what to mend
 	}
-	var busy func() bool // once there is a shell
 	old, err := versions.Open(ctx, versions.Options{Dir: c.paths.Versions(), Store: st, Limit: func() int64 { return p.set.Get().KeepBytes() },
-		Busy: func() bool { return busy != nil && busy() },
 		Changed: func() {
 			if p.machine != nil {
 				p.machine.Changed()
@@ -126,7 +124,6 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	busy = sh.Live
 	p.hub = &embedded{paths: c.paths, set: p.set, log: p.log}
 	p.closers = append(p.closers, p.hub.Stop)
 	o := machine.Options{Paths: c.paths, Settings: p.set, Store: st, Record: rec, Keychain: keychain, Executors: executors, Kept: old,

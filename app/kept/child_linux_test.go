@@ -11,31 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"localpc/app/kept"
 	"localpc/app/store"
 )
-
-// child undoes and does again, for ever, and is killed.
-func child() {
-	base := os.Getenv("KEPT_CHILD")
-	st, err := store.Open(context.Background(), filepath.Join(base, "data"))
-	if err == nil {
-		var k *kept.Kept
-		k, err = kept.Open(context.Background(), kept.Options{Dir: os.Getenv("KEPT_DIR"), Store: st, Limit: func() int64 { return 1 << 30 }})
-		var all []string
-		if err == nil {
-			err = json.Unmarshal([]byte(os.Getenv("KEPT_REQUESTS")), &all)
-		}
-		fmt.Println("begins")
-		for n := 0; err == nil; n++ {
-			id := fmt.Sprintf("%s-%d", os.Getenv("KEPT_ROUND"), n)
-			_, err = k.Undo(context.Background(), id, all, false)
-			all = []string{id}
-		}
-	}
-	fmt.Println(err)
-	os.Exit(3)
-}
 
 // Killed at any moment of an undoing, the next start leaves the folder as it was
 // before or after it, and it can be undone again.
@@ -123,11 +100,16 @@ func TestKilledWhileDeleting(t *testing.T) {
 	root, err := os.OpenRoot(r.s.Folder)
 	must(t, err)
 	defer root.Close()
-	if _, gone, err := n.Takes(context.Background(), root, "d"); err != nil || !gone {
-		t.Fatal(gone, err)
+	if _, _, err := n.Takes(context.Background(), root, "d"); err != nil {
+		t.Fatal(err)
 	}
+	must(t, os.RemoveAll(r.at("d")))
 	r.put("f", "old")
 	if _, err := n.Replaces(context.Background(), root, "f"); err != nil {
+		t.Fatal(err)
+	}
+	r.put("g", "kept, and not replaced")
+	if _, err := n.Replaces(context.Background(), root, "g"); err != nil {
 		t.Fatal(err)
 	}
 	n.Makes(root, "never")
@@ -135,6 +117,9 @@ func TestKilledWhileDeleting(t *testing.T) {
 	r.k.Close()
 	must(t, r.store.Close())
 	r.open("")
+	if all := r.versions(); len(all) != 1 {
+		t.Errorf("%d versions are kept", len(all))
+	}
 	r.undo("u", "cut")
 	if r.text("d/x") != "x" || r.text("f") != "old" {
 		t.Errorf("d/x is %q, f %q", r.text("d/x"), r.text("f"))

@@ -1,0 +1,331 @@
+package kept
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"localpc/capabilities"
+)
+
+// block is what contents are aligned to that the file system may share.
+const block = 4096
+
+// errOdd: a socket or a device can't be kept.
+var errOdd = errors.New("this is a socket or a device")
+
+// bundle is a file in the directory of old versions: contents of other files,
+// one after the other, shared by the file system where it can, and lists of what
+// they are. Nobody else has it, whatever becomes of where they came from.
+type bundle struct {
+	name string
+	f    *os.File
+	end  int64
+	buf  []byte
+	// tried: it is known whether contents are shared.
+	tried, shares bool
+}
+
+// newName is the name of a new bundle.
+func newName() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x", b)
+}
+
+func (k *Kept) newBundle() (b *bundle, err error) {
+	b = &bundle{name: newName()}
+	b.f, _, err = k.dir.open(b.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	return b, err
+}
+
+// discard removes a bundle; what fails the next start does.
+func (k *Kept) discard(name string) {
+	if name != "" {
+		_ = removeTree(k.dir, name)
+	}
+}
+
+func aligned(n int64) int64 { return (n + block - 1) &^ (block - 1) }
+
+// probe finds out whether f's contents can be shared.
+func (b *bundle) probe(f *os.File) bool {
+	if !b.tried {
+		b.tried, b.shares = true, clone(b.f, aligned(b.end), f, 0, 0)
+	}
+	return b.shares
+}
+
+// add puts size bytes of f from at into the bundle, or as many as there are.
+// length is what is asked to be shared: 0 for all, to f's end.
+func (b *bundle) add(ctx context.Context, f *os.File, at, size, length int64) (start, n int64, err error) {
+	start = b.end
+	if size >= block {
+		start = aligned(b.end)
+		if (!b.tried || b.shares) && clone(b.f, start, f, at, length) {
+			b.tried, b.shares = true, true
+			fi, err := b.f.Stat() // the file may have grown
+			if err != nil {
+				return 0, 0, err
+			}
+			b.end = aligned(max(fi.Size(), start+size))
+			return start, size, b.f.Truncate(b.end)
+		}
+		b.tried = true
+	}
+	n, err = b.copy(ctx, io.NewOffsetWriter(b.f, start), io.NewSectionReader(f, at, size))
+	b.end = start + n
+	return start, n, err
+}
+
+func (b *bundle) copy(ctx context.Context, to io.Writer, from io.Reader) (n int64, err error) {
+	if b.buf == nil {
+		b.buf = make([]byte, 256<<10)
+	}
+	for {
+		if ctx.Err() != nil {
+			return n, context.Cause(ctx)
+		}
+		m, err := from.Read(b.buf)
+		if m > 0 {
+			if _, err := to.Write(b.buf[:m]); err != nil {
+				return n, err
+			}
+			n += int64(m)
+		}
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return n, err
+		}
+	}
+}
+
+// take holds what is at name in d, which is to be what e was seen as. steady:
+// nobody wrote to it meanwhile.
+func (b *bundle) take(ctx context.Context, d *dir, name string, e *entry) (steady bool, err error) {
+	switch e.Kind {
+	case kindOther:
+		return false, errOdd
+	case kindPipe:
+		e.held = true
+		return true, nil
+	case kindLink:
+		e.To, err = d.readlink(name)
+		e.held = err == nil
+		return e.held, err
+	}
+	f, n, err := d.open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if n.Kind != e.Kind {
+		return false, fmt.Errorf("%s: %w", name, fs.ErrNotExist) // another thing has taken its place
+	}
+	e.node, e.Attrs, steady = n, attributes(f), true
+	if e.Kind == kindFile {
+		if e.At, e.Size, err = b.add(ctx, f, 0, n.Size, 0); err != nil {
+			return false, err
+		}
+		now, err := d.lstat(name)
+		steady = err == nil && now == n && e.Size == n.Size
+	}
+	e.held = true
+	return steady, nil
+}
+
+// takeFrom is take of what another bundle holds.
+func (b *bundle) takeFrom(ctx context.Context, from *bundle, e *entry) (*entry, error) {
+	c := *e
+	if e.Kind != kindFile {
+		return &c, nil
+	}
+	var n int64
+	var err error
+	if c.At, n, err = b.add(ctx, from.f, e.At, e.Size, aligned(e.Size)); err == nil && n != e.Size {
+		err = io.ErrUnexpectedEOF
+	}
+	return &c, err
+}
+
+// item is an entry in a list.
+type item struct {
+	Rel []byte `json:"n"`
+	entry
+}
+
+// list writes what a tree is.
+func (b *bundle) list(t tree) (at [2]int64, err error) {
+	var items []item
+	for _, rel := range slices.Sorted(maps.Keys(t)) {
+		items = append(items, item{[]byte(rel), *t[rel]})
+	}
+	text, err := json.Marshal(items)
+	if err == nil {
+		_, err = b.f.WriteAt(text, b.end)
+	}
+	at = [2]int64{b.end, int64(len(text))}
+	b.end += int64(len(text))
+	return at, err
+}
+
+// keep holds what is at name in d as the step's old version, in a bundle of its
+// own of at most so many bytes.
+func (k *Kept) keep(ctx context.Context, d *dir, name string, st *step, most int64) (size int64, err error) {
+	b, err := k.newBundle()
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err = errors.Join(err, b.f.Close()); err != nil {
+			k.discard(b.name)
+		}
+	}()
+	t, first := tree{}, map[capabilities.FileID]*entry{}
+	err = walk(ctx, d, name, "", func(d *dir, name, rel string, n node) error {
+		e := &entry{node: n}
+		if one := first[n.ID]; one != nil {
+			e = one // the same file by another name
+		} else if n.Kind == kindFile && n.Size > most-size {
+			return fmt.Errorf("more than %d bytes: %w", most, errTooMuch)
+		} else if _, err := b.take(ctx, d, name, e); err != nil {
+			return err
+		} else if n.Kind == kindFile {
+			size += e.Size
+			if n.Links > 1 {
+				first[n.ID] = e
+			}
+		}
+		t[rel] = e
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	st.Before, st.object = t.state(), b.name
+	st.Index, err = b.list(t)
+	return size, err
+}
+
+// old opens what a step has kept; the bundle is to be closed.
+func (k *Kept) old(st *step) (*bundle, tree, error) {
+	f, _, err := k.dir.open(st.object, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	text := make([]byte, st.Index[1])
+	var items []item
+	if _, err = f.ReadAt(text, st.Index[0]); err == nil {
+		err = json.Unmarshal(text, &items)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("read an old version: %w", err)
+	}
+	t := tree{}
+	for _, i := range items {
+		i.held = true
+		t[string(i.Rel)] = &i.entry
+	}
+	return &bundle{name: st.object, f: f, end: math.MaxInt64, tried: true}, t, nil
+}
+
+// restore gives the file at name in d the contents that e had, with their
+// attributes, mode and time. flags are os.O_CREATE|os.O_EXCL for a new one.
+func (b *bundle) restore(ctx context.Context, e *entry, d *dir, name string, flags int) error {
+	f, now, err := d.open(name, os.O_WRONLY|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if now.Kind != kindFile {
+		return errOdd
+	}
+	if e.Size < block || !clone(f, 0, b.f, e.At, aligned(e.Size)) {
+		n, err := b.copy(ctx, f, io.NewSectionReader(b.f, e.At, e.Size))
+		if err != nil || n != e.Size {
+			return cmp.Or(err, io.ErrUnexpectedEOF)
+		}
+	}
+	if err := f.Truncate(e.Size); err != nil {
+		return err
+	}
+	if flags != 0 {
+		own(d, name, e.node)
+	}
+	setAttributes(f, e.Attrs)
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return d.dress(name, e.node)
+}
+
+// same tells whether what is at name in d is what e was, byte for byte. What
+// can't be told in time differs.
+func (b *bundle) same(ctx context.Context, d *dir, name string, e *entry) bool {
+	f, n, err := d.open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if n.state() != e.state() || n.UID != e.UID || n.GID != e.GID || !maps.EqualFunc(plain(attributes(f)), plain(e.Attrs), bytes.Equal) {
+		return false
+	}
+	x, y := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); at < n.Size; at += int64(len(x)) {
+		if ctx.Err() != nil {
+			return false
+		}
+		l := int(min(int64(len(x)), n.Size-at))
+		got, _ := f.ReadAt(x[:l], at)
+		had, _ := b.f.ReadAt(y[:l], e.At+at)
+		if got != l || had != l || !bytes.Equal(x[:l], y[:l]) {
+			return false
+		}
+	}
+	return true
+}
+
+// plain are the attributes that a copy has like its file.
+func plain(all map[string][]byte) map[string][]byte {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(name string, _ []byte) bool {
+		return !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl")
+	})
+	return out
+}
+
+// own gives what is at name its owner, where this program may.
+func own(d *dir, name string, n node) {
+	if os.Geteuid() == 0 {
+		_ = d.chown(name, n.UID, n.GID)
+	}
+}
+
+// removeTree removes a name with all below it, also what may not be written to.
+// It follows no links.
+func removeTree(d *dir, name string) error {
+	if err := d.unlink(name); err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_ = walk(context.Background(), d, name, "", func(d *dir, name, _ string, n node) error {
+		if n.Kind == kindDir && n.Mode&0o700 != 0o700 {
+			_ = d.chmod(name, n.Mode|0o700)
+		}
+		return nil
+	})
+	return d.removeAll(name)
+}
