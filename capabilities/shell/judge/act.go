@@ -1,5 +1,7 @@
 package judge
 
+import "slices"
+
 // Command is what would be started, and where.
 type Command struct {
 	// Argv is the program and its arguments. A shell with -c (or what stands
@@ -20,6 +22,9 @@ type Command struct {
 	// A pattern like *.txt may fit a name like "-rf.txt", which is an option
 	// then. Nil: a program that could do harm with such a name is Unknown.
 	List func(dir string) (names []string, ok bool)
+	// Link returns what a symbolic link of that absolute path holds; false where
+	// there is none. Nil: no name is one.
+	Link func(path string) (target string, ok bool)
 	// Typed: what it reads on its standard input comes later, and is not judged.
 	// Terminal: it runs at a terminal, and what is typed there is not judged.
 	Typed, Terminal bool
@@ -46,6 +51,11 @@ type Part struct {
 	Via      []string // the wrappers before it: "sudo", "xargs"
 	Sentence string   // plain words: "Deletes the files named *.tmp in Pictures and below"
 	Acts     []Act
+}
+
+// unknown tells whether something of it can't be told.
+func (p Part) unknown() bool {
+	return slices.ContainsFunc(p.Acts, func(a Act) bool { return a.Op == Unknown })
 }
 
 // Op is what an act does. Not serialised.

@@ -318,6 +318,11 @@ func (c *call) source() outcome {
 		c.emit()
 		return both(c.st)
 	}
+	if c.runsInput(args[0]) {
+		c.takesOrders()
+		c.emit()
+		return both(c.st)
+	}
 	ps, why := c.w.paths(c.st, args[0])
 	if why == "" && args[0].sureness == sure && len(ps) == 1 && c.activates(ps[0].Name) {
 		c.act(Act{Op: Run, Program: "activate", Scripts: []string{ps[0].Name}})
@@ -590,7 +595,7 @@ func (c *call) trap(args []word) {
 	d := *c
 	d.st = st
 	d.via = append(slices.Clone(c.via), c.name)
-	d.in = input{piped: true}
+	d.in = input{piped: true, typed: c.w.fed()}
 	d.walkText(args[0].text, c.fr.posix, st)
 	c.emitted = true
 }

@@ -235,6 +235,7 @@ func (c *call) emit() {
 	}
 	c.emitted = true
 	c.typedInto()
+	c.passes()
 	c.w.add(&part{
 		Part: Part{Text: c.text, Argv: known(c.args), Via: slices.Concat(c.fr.via, c.via), Acts: c.acts},
 		prog: c.prog, name: c.name,
@@ -349,6 +350,11 @@ func handedCommand(args []word) string {
 // file judges a program that is named by its place.
 func (c *call) file() outcome {
 	at, ok := c.st.at(c.name)
+	if c.runsInput(lit(c.name)) {
+		c.takesOrders()
+		c.emit()
+		return both(c.st)
+	}
 	if len(at) == 1 && ok {
 		if src, ok := c.w.readFile(at[0]); ok {
 			switch shebang(src) {

@@ -147,15 +147,15 @@ func (e *env) pieces(parts []syntax.WordPart, quoted bool) []piece {
 			if e.printsTemp(p) {
 				w = word{text: "/tmp/tmp.*", sureness: pattern}
 			}
-			e.w.stmts(e.fr, p.Stmts, e.st.clone(), input{})
+			e.w.stmts(e.fr, p.Stmts, e.st.clone(), input{typed: e.w.fed()})
 			out = append(out, piece{word: w, quoted: quoted})
 		case *syntax.ArithmExp:
 			e.arithm(p.X)
 			out = append(out, piece{word: word{sureness: number, why: "a sum", many: !quoted && e.st.oddSplit}, quoted: quoted})
 		case *syntax.ProcSubst:
-			in := input{}
+			in := input{typed: e.w.fed()}
 			if p.Op == syntax.CmdOut {
-				in.piped = true
+				in = input{piped: true}
 			}
 			e.w.stmts(e.fr, p.Stmts, e.st.clone(), in)
 			out = append(out, piece{word: lit(procFile), quoted: true})

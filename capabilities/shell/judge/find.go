@@ -191,7 +191,7 @@ func (c *call) findExec(f *found, args []word, inItsDir bool) {
 		}
 		ws = append(ws, a)
 	}
-	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true, find: f}, args: ws, text: c.text, bare: true, envs: c.envs}
+	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true, typed: c.in.typed, find: f}, args: ws, text: c.text, bare: true, envs: c.envs}
 	if inItsDir {
 		d.st.cwd = nil
 	}
@@ -245,7 +245,7 @@ func fd(c *call, o *opts) {
 			if !marked {
 				ws = append(ws, word{sureness: unsure, text: "./", why: foundBy})
 			}
-			d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true}, args: ws, text: c.text, bare: true}
+			d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true, typed: c.in.typed}, args: ws, text: c.text, bare: true}
 			d.via = append(slices.Clone(c.via), c.name)
 			d.run()
 			break

@@ -36,7 +36,7 @@ func Line(cmd Command) (j Judgement) {
 		}
 		j.Parts = w.finish()
 		j.Read = slices.Sorted(maps.Keys(w.read))
-		j.Typed = w.typed
+		j.Typed = w.typed || cmd.Typed && (j.Problem != "" || slices.ContainsFunc(j.Parts, Part.unknown))
 	}()
 	w.once()
 	size := 0
@@ -209,11 +209,12 @@ type walker struct {
 	parts    []*part
 	read     map[string]bool
 	steps    int
-	oddOut   bool // standard output may be a file that was opened for reading
-	dry      int  // more than none: nothing is noted down
-	nest     int  // how deep in the syntax
-	conds    int  // more than none: in a condition
-	typed    bool // something runs what comes later
+	oddOut   bool            // standard output may be a file that was opened for reading
+	dry      int             // more than none: nothing is noted down
+	nest     int             // how deep in the syntax
+	conds    int             // more than none: in a condition
+	typed    bool            // something runs what comes later
+	wrote    map[string]bool // names at which it has put what comes later
 }
 
 // once makes each file be read, and each directory be listed, once. What is
@@ -236,6 +237,22 @@ func (w *walker) once() {
 				files[p] = f
 			}
 			return f.text, f.ok
+		}
+	}
+	if link := w.cmd.Link; link != nil {
+		type held struct {
+			target string
+			ok     bool
+		}
+		links := map[string]held{}
+		w.cmd.Link = func(p string) (string, bool) {
+			h, seen := links[p]
+			if !seen {
+				w.step()
+				h.target, h.ok = link(p)
+				links[p] = h
+			}
+			return h.target, h.ok
 		}
 	}
 	if names := w.cmd.List; names != nil {

@@ -58,7 +58,7 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 					e.w.oddOut = true
 				}
 				if fd == "" && r.Op == syntax.DplIn || fd == "0" {
-					in = input{piped: true, typed: e.w.cmd.Typed}
+					in = input{piped: true, typed: e.w.fed()}
 				}
 				continue
 			}
@@ -76,14 +76,16 @@ func (e *env) redirects(rs []*syntax.Redirect, in input) input {
 				e.w.oddOut = true
 			}
 			e.writes(Append, w)
-			in = input{piped: true}
+			if fd == "" || fd == "0" {
+				in = input{piped: true, typed: e.w.feeds(e.st, w, in)}
+			}
 		case syntax.RdrIn:
 			if onOut {
 				e.w.oddOut = true
 			}
 			e.readsFrom(w)
 			if fd == "" || fd == "0" {
-				in = input{piped: true, typed: in.typed && (w.sureness != sure || strings.HasPrefix(w.text, "/dev/") && w.text != "/dev/null" || strings.HasPrefix(w.text, "/proc/"))}
+				in = input{piped: true, typed: e.w.feeds(e.st, w, in)}
 			}
 		default:
 			e.unknown("a redirection of another shell")

@@ -130,6 +130,20 @@ func (c *call) scriptWord(w word, posix bool, args []word) {
 		c.unknown("which script " + c.name + " runs: " + loosely(w) + " decides it")
 		return
 	}
+	if c.runsInput(w) {
+		c.takesOrders()
+		return
+	}
+	if at, _ := c.w.leads(ps[0]); isOpen(at) {
+		if c.in.given && isStandardInput(at) {
+			src := c.in.text
+			c.in = input{piped: true}
+			c.inText(src, posix, args)
+			return
+		}
+		c.unknown("the commands that " + c.name + " gets from " + w.text + " are only known when it runs")
+		return
+	}
 	if len(ps) == 1 {
 		if src, ok := c.w.readFile(ps[0].Name); ok {
 			c.script(ps[0].Name, src, posix, args)

@@ -211,6 +211,6 @@ func (c *call) joinedPart(text word) {
 		c.unknown("the commands that " + c.name + " gets: " + loosely(text) + " decides them")
 		return
 	}
-	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true}, text: c.text, name: c.name, via: c.via, envs: c.envs}
+	d := &call{w: c.w, fr: c.fr, st: c.st.clone(), in: input{piped: true, typed: c.in.typed}, text: c.text, name: c.name, via: c.via, envs: c.envs}
 	d.inText(text.text, true, nil)
 }

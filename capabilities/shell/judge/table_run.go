@@ -25,71 +25,6 @@ func (c *call) runs(scripts ...word) {
 	c.inPlace()
 }
 
-// languages run a program of the folder, or one that stands in the line.
-func languages() map[string]*program {
-	run := func(says, valued string) *program {
-		return &program{says: says, is: free, do: func(c *call, o *opts) {
-			args := c.args[1:]
-			if len(args) == 1 && (args[0].is("--version") || args[0].is("-V") || args[0].is("-v") && c.name != "perl") {
-				c.act(Act{Op: Read})
-				return
-			}
-			given := false // its program is one of the arguments
-			for i := 0; i < len(args); i++ {
-				a := args[i]
-				if a.sureness != sure {
-					break
-				}
-				if strings.HasPrefix(a.text, "-") && len(a.text) > 1 {
-					l := a.text[len(a.text)-1:]
-					if c.in.typed && c.name != "perl" && c.name != "ruby" && (a.text == "--interactive" || !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i")) {
-						c.takesOrders()
-					}
-					given = given || strings.Contains(codeOptions(c.name), l) && strings.Contains(valued, l) || strings.HasPrefix(a.text, "--eval") || strings.HasPrefix(a.text, "--print")
-					switch {
-					case a.text == "-m" && i+1 < len(args) && strings.HasPrefix(c.name, "py"):
-						c.module(args[i+1:])
-						return
-					case strings.Contains(valued, l) && !strings.HasPrefix(a.text, "--"):
-						i++
-					}
-					continue
-				}
-				if a.text != "-" {
-					c.runs(a)
-					return
-				}
-				break
-			}
-			c.runs()
-			if c.in.typed && !given {
-				c.takesOrders()
-			}
-		}}
-	}
-	py := run("Runs a Python program", "cWX")
-	m := map[string]*program{
-		"python": py, "pypy": py, "node": run("Runs a JavaScript program", "epr"), "deno": run("Runs a JavaScript program", ""), "perl": run("Runs a Perl program", "eEMmI"),
-		"ruby": run("Runs a Ruby program", "erI"), "php": run("Runs a PHP program", "rdc"), "lua": run("Runs a Lua program", "el"), "Rscript": run("Runs a program for statistics", "e"),
-		"ts-node": run("Runs a JavaScript program", "epr"), "tsx": run("Runs a JavaScript program", "epr"), "java": run("Runs a Java program", ""), "julia": run("Runs a Julia program", "eE"),
-		"osascript": run("Runs a script", "e"),
-	}
-	for _, sh := range []string{"zsh", "fish", "ksh", "mksh", "csh", "tcsh", "nu", "elvish", "xonsh"} {
-		m[sh] = &program{is: free, do: otherShell("the language of " + sh + " is not read here")}
-	}
-	for _, sh := range []string{"pwsh", "powershell", "powershell.exe", "cmd", "cmd.exe", "wsl"} {
-		m[sh] = &program{is: free, do: otherShell("the language of Windows' command lines is not read here")}
-	}
-	return m
-}
-
-func otherShell(why string) func(*call, *opts) {
-	return func(c *call, o *opts) {
-		c.act(Act{Op: Run, Program: c.name})
-		c.unknown(why)
-	}
-}
-
 // module is python -m.
 func (c *call) module(args []word) {
 	switch {
@@ -100,7 +35,7 @@ func (c *call) module(args []word) {
 		c.acts = d.acts
 	default:
 		c.runs()
-		if c.in.typed && (args[0].sureness != sure || obedient[args[0].text]) {
+		if c.w.fed() && args[0].sureness != sure || c.in.typed && obedient[args[0].text] {
 			c.takesOrders()
 		}
 		if args[0].is("http.server") {
@@ -128,6 +63,9 @@ func (c *call) decided() {
 	for _, f := range deciders[c.name] {
 		for _, d := range c.st.cwd {
 			name := path.Join(d, f)
+			if c.runsInput(lit(name)) {
+				c.takesOrders()
+			}
 			if c.w.cmd.Read == nil {
 				a.Scripts = append(a.Scripts, name)
 				break
@@ -295,8 +233,14 @@ func runners() map[string]*program {
 			}
 		}
 		if f := q.each("f", "file", "makefile"); len(f) > 0 {
-			if slices.ContainsFunc(f, func(w word) bool { return w.is("-") || strings.HasPrefix(w.text, "/dev/") }) {
-				c.unknown("make is given a text to run")
+			for _, w := range f {
+				ps, _ := c.w.paths(c.st, w)
+				switch {
+				case w.is("-") && c.in.typed, !w.is("-") && c.runsInput(w):
+					c.takesOrders()
+				case w.is("-"), slices.ContainsFunc(ps, func(p Path) bool { at, _ := c.w.leads(p); return isOpen(at) }):
+					c.unknown("make is given a text to run")
+				}
 			}
 			c.runs(f...)
 			return

@@ -123,7 +123,7 @@ func (w *walker) command(fr *frame, s *syntax.Stmt, cmd syntax.Command, st *stat
 		if strings.HasPrefix(c.Name.Value, "command_not_found") { // the shell calls it
 			lost := st.clone()
 			lost.pos, lost.posKnown = nil, false
-			w.stmt(fr, c.Body, lost, input{})
+			w.stmt(fr, c.Body, lost, input{typed: w.fed()})
 		}
 		return both(st)
 	case *syntax.ArithmCmd:
