@@ -53,7 +53,7 @@ type Options struct {
 	// OnState is told of every change, in order, on the client's goroutine.
 	OnState func(State)
 	// MaxConcurrent requests are handled at once; the next are refused as
-	// overloaded. 0 means 32.
+	// overloaded. A process counts until it begins. 0 means 32.
 	MaxConcurrent int
 	// BackoffBase and BackoffMax are the first and the longest of the windows
 	// in which there is one dial each, at a random moment. 0 means 1 s and 60 s.
@@ -403,7 +403,10 @@ func newExchange(s *socket, id string, asked wire.Type, cancel context.CancelCau
 }
 
 // Begin: clients of localpc.v1 wait for as long as they said in wait_ms.
-func (x *exchange) Begin() bool { return true }
+func (x *exchange) Begin() bool {
+	x.s.begun(x.id)
+	return true
+}
 
 func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
 	select {

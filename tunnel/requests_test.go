@@ -89,6 +89,47 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
+// A process counts until it begins, however long it goes on then.
+func TestProcessesThatBeganTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	release := make(chan struct{})
+	defer close(release)
+	n := f.machine(t, func(ctx context.Context, m wire.Message, x tunnel.Exchange) (wire.Type, wire.Payload, error) {
+		p, ok := m.Payload.(*wire.ProcessStart)
+		if !ok {
+			return wire.TypeAck, &wire.Empty{}, nil
+		}
+		if p.Cmd == "serve" {
+			x.Begin()
+			if err := x.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: 7}); err != nil {
+				return "", nil, err
+			}
+		}
+		<-release
+		return wire.TypeProcessExited, &wire.ProcessExited{}, nil
+	}, func(o *tunnel.Options) { o.MaxConcurrent = 3 })
+	c := f.accept()
+	n.until(t, tunnel.Online)
+	start := func(cmd string) string {
+		return c.send(wire.TypeProcessStart, "", &wire.ProcessStart{SessionID: "s", Cmd: cmd})
+	}
+	for range 5 {
+		id := start("serve")
+		if m := c.read(); m.ID != id || m.Type != wire.TypeProcessStarted {
+			t.Fatalf("a process that begins: %+v", m)
+		}
+	}
+	start("still asked about")
+	id := c.send(wire.TypeFileDelete, "", &wire.FileDelete{SessionID: "s", Path: "p"})
+	if m := c.read(); m.ID != id || m.Type != wire.TypeAck {
+		t.Fatalf("beside 5 that began: %+v", m)
+	}
+	start("still asked about")
+	start("still asked about")
+	c.fails(c.send(wire.TypeFileDelete, "", &wire.FileDelete{SessionID: "s", Path: "p"}), wire.CodeOverloaded, "3 requests")
+}
+
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)

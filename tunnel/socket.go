@@ -286,6 +286,23 @@ func (s *socket) dispatch(ctx context.Context, m wire.Message) {
 	}()
 }
 
+// begun frees the place of a process that starts now: it may go on for as long
+// as it likes, and the machine bounds how many there are.
+func (s *socket) begun(id string) {
+	s.mu.Lock()
+	r := s.open[id]
+	freed := false
+	if r != nil && r.admitted && r.asked == wire.TypeProcessStart {
+		freed = s.active == s.c.o.MaxConcurrent
+		r.admitted = false
+		s.active--
+	}
+	s.mu.Unlock()
+	if freed {
+		s.status()
+	}
+}
+
 // admitted tells whether a request counts against MaxConcurrent. What ends or
 // pauses work never waits for it.
 func admitted(t wire.Type) bool {

@@ -31,6 +31,10 @@ const (
 // the tunnel takes at once, so that one program does not shut out the others.
 const maxOfSession = 24
 
+// maxCommands is how many commands one session may have beside them, those that
+// wait for a person among them: one that serves or watches goes on for long.
+const maxCommands = 64
+
 // maxWatches is how many watches one session may have beside them: they stay
 // for long, and do nothing.
 const maxWatches = 32
@@ -157,7 +161,11 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 			if kind = flightWatch; m.flights.count(s.ID, kind) >= maxWatches {
 				return nil, wire.Errorf(wire.CodeOverloaded, "This session already watches %d folders; end one of its watches first.", maxWatches)
 			}
-		} else if t.executor != capabilities.Capability(m.sessions) && m.flights.in(s.ID) >= maxOfSession {
+		} else if _, ok := msg.Payload.(*wire.ProcessStart); ok {
+			if kind = flightCommand; m.flights.count(s.ID, kind) >= maxCommands {
+				return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d commands under way, which is as many as it may have at once; end one of them first, or wait until one has ended.", maxCommands)
+			}
+		} else if t.executor != capabilities.Capability(m.sessions) && m.flights.count(s.ID, kind) >= maxOfSession {
 			return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d requests under way; try again in a moment.", maxOfSession)
 		}
 		t.session = s

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"localpc/app/settings"
 	"localpc/app/snapshot"
 	"localpc/capabilities"
+	"localpc/capabilities/files"
 	"localpc/consent"
 	"localpc/consent/record"
 	"localpc/tunnel"
@@ -387,6 +389,7 @@ func TestARuleHoldsForWhatItsCardTold(t *testing.T) {
 // One program with many requests under way leaves room for others.
 func TestOneSessionLeavesRoom(t *testing.T) {
 	r := newRig(t)
+	r.m.registry = capabilities.NewRegistry(r.m.sessions, statsOnly{r.probe})
 	r.open("s1", 0)
 	r.open("s2", 0)
 	began, end := make(chan struct{}, 100), make(chan struct{})
@@ -395,21 +398,106 @@ func TestOneSessionLeavesRoom(t *testing.T) {
 			began <- struct{}{}
 			<-end
 		}
-		return exited(), nil
+		return capabilities.Result{Type: wire.TypeFileStatResponse, Payload: &wire.FileStatResponse{}}, nil
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer close(end)
 	r.person.answer = nil
 	r.m.gate = consent.New(consent.Options{Decider: everything{}, Prompter: r.m.asks, Recorder: r.m.o.Record, Book: r.m.o.Store, Log: r.m.log})
+	stat := func(session string) error {
+		_, err := r.call(wire.TypeFileStat, &wire.FileStat{SessionID: session, Path: "x"})
+		return err
+	}
 	for range maxOfSession {
-		all.Go(func() { _ = r.do("s1") })
+		all.Go(func() { _ = stat("s1") })
 	}
 	for range maxOfSession {
 		within(t, "a request of the first session", began)
 	}
-	wantCode(t, r.do("s1"), wire.CodeOverloaded)
-	must(t, r.do("s2"))
+	wantCode(t, stat("s1"), wire.CodeOverloaded)
+	must(t, stat("s2"))
+}
+
+// statsOnly is the probe for looking at names.
+type statsOnly struct{ *probe }
+
+func (statsOnly) Types() []wire.Type { return []wire.Type{wire.TypeFileStat} }
+
+// Commands that go on for long are counted apart: they take nothing off what
+// else their session, or another, may have under way, and there are so many at
+// most.
+func TestCommandsAreCountedApart(t *testing.T) {
+	r := newRig(t)
+	e := files.New(files.Options{})
+	t.Cleanup(func() { must(t, e.Close()) })
+	r.m.o.Executors = append(r.m.o.Executors, e)
+	r.m.registry = capabilities.NewRegistry(r.m.sessions, e, commandsOnly{r.probe})
+	r.open("s1", 0)
+	r.open("s2", 0)
+	must(t, os.WriteFile(filepath.Join(r.folder, "a.txt"), []byte("hello"), 0o600))
+	r.m.gate = consent.New(consent.Options{Decider: everything{}, Prompter: r.m.asks, Recorder: r.m.o.Record, Book: r.m.o.Store, Log: r.m.log})
+	r.probe.run = func(ctx context.Context, _ capabilities.Call, _ consent.Grant, out capabilities.Output) (capabilities.Result, error) {
+		must(t, out.Send(ctx, wire.TypeProcessStarted, &wire.ProcessStarted{PID: 7}))
+		<-ctx.Done()
+		return capabilities.Result{}, context.Cause(ctx)
+	}
+	var streams []wire.Stream
+	serve := func(session string) error {
+		st, err := r.pair.Hub.Do(t.Context(), r.box(), wire.TypeProcessStart, &wire.ProcessStart{SessionID: session, Cmd: "serve"})
+		must(t, err)
+		if _, err := st.Recv(); err != nil {
+			st.Close()
+			return err
+		}
+		streams = append(streams, st)
+		return nil
+	}
+	read := func(session string) {
+		t.Helper()
+		st, err := r.pair.Hub.Do(t.Context(), r.box(), wire.TypeFileRead, &wire.FileRead{SessionID: session, Path: "a.txt"})
+		must(t, err)
+		defer st.Close()
+		for {
+			m, err := st.Recv()
+			must(t, err)
+			if c, ok := m.Payload.(*wire.FileChunk); ok {
+				if string(c.Data) != "hello" {
+					t.Errorf("it read %q", c.Data)
+				}
+				return
+			}
+		}
+	}
+	for n := range maxCommands {
+		if err := serve("s1"); err != nil {
+			t.Fatalf("command %d: %v", n+1, err)
+		}
+		if n == 29 {
+			read("s1")
+		}
+	}
+	err := serve("s1")
+	wantCode(t, err, wire.CodeOverloaded)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxCommands, " commands")) {
+		t.Errorf("one too many: %v", err)
+	}
+	read("s1")
+	read("s2")
+	must(t, serve("s2"))
+	if n := r.m.runningIn("s1"); n != maxCommands {
+		t.Errorf("%d count as running, %d are", n, maxCommands)
+	}
+	streams[0].Close()
+	for end := time.Now().Add(20 * time.Second); r.m.flights.count("s1", flightCommand) == maxCommands; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a command that was ended goes on")
+		}
+	}
+	must(t, serve("s1"))
+	for _, st := range streams {
+		st.Close()
+	}
 }
 
 // everything allows whatever is asked.

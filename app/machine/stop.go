@@ -150,6 +150,7 @@ const (
 	flightRequest    flightKind = iota
 	flightConnection            // of a command, which is counted itself
 	flightWatch                 // does nothing but wait
+	flightCommand               // goes on as long as its process
 )
 
 func newFlights() *flights { return &flights{all: map[string]*flight{}} }
@@ -242,4 +243,6 @@ func (f *flights) wait(ctx context.Context, all []*flight) error {
 
 // in counts the requests of a session, "" for all, but neither connections nor
 // watches.
-func (f *flights) in(session string) int { return f.count(session, flightRequest) }
+func (f *flights) in(session string) int {
+	return f.count(session, flightRequest) + f.count(session, flightCommand)
+}
