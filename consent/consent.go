@@ -17,8 +17,10 @@ type Mode string
 
 const (
 	ModeLook Mode = "look" // read in the folder
-	ModeWork Mode = "work" // read, write, contained commands
-	ModeAsk  Mode = "ask"  // everything is asked
+	// ModeWork: read and write in the folder, as far as old versions are kept;
+	// contained commands.
+	ModeWork Mode = "work"
+	ModeAsk  Mode = "ask" // everything is asked
 	// ModeTrusted is ModeWork that also changes and deletes in the folder
 	// without asking. It holds for TrustedFor, and is ModeWork after that.
 	ModeTrusted Mode = "trusted"
@@ -95,6 +97,11 @@ type Effect struct {
 	Bytes int64      `json:"bytes,omitempty"`
 	// Own means that the session itself made everything this touches.
 	Own bool `json:"own,omitempty"`
+	// Kept means that of everything else that this overwrites, deletes or moves
+	// the old version is kept, so that a person can have it put back. It is set
+	// where that is certain only; the executor makes sure of it again before it
+	// begins, and returns ErrChanged where it can't be kept any more.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Principal is who asks, as proven by a key.

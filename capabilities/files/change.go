@@ -193,7 +193,7 @@ func (o *deleteOp) look(ctx context.Context) (capabilities.Description, error) {
 			sentence += " (" + t.words() + ")"
 		}
 		d = changes("delete", "Delete "+named(p), sentence, exact(a, p), p.key(), risk)
-		d.Effects = []consent.Effect{{Kind: consent.EffectDelete, Text: "deletes " + t.words() + undoable(o.kept), Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own}}
+		d.Effects = []consent.Effect{{Kind: consent.EffectDelete, Text: "deletes " + t.words() + undoable(o.kept), Count: t.files + t.dirs, Bytes: t.bytes, Own: t.own, Kept: o.kept}}
 		if len(o.names) > 0 {
 			d.Effects = append(d.Effects, runsElsewhere(o.names))
 		}

@@ -26,6 +26,7 @@ type moveOp struct {
 	same     bool // both names are one place
 	kept     bool // what it replaces
 	held     bool // what it takes out of the folder
+	back     bool // what it moves can be put back
 	names    []string
 }
 
@@ -60,11 +61,14 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 	if dst.exists() && !o.same {
 		o.kept = o.would(dst, max(dst.node.size, 0))
 		own := o.j.own(dst, dst.node)
-		effects = append(effects, consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces " + named(dst) + undoable(o.kept), Count: 1, Bytes: max(dst.node.size, 0), Own: own})
+		effects = append(effects, consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces " + named(dst) + undoable(o.kept), Count: 1, Bytes: max(dst.node.size, 0), Own: own, Kept: o.kept})
 		if !own {
 			risk = max(risk, consent.RiskNormal)
 		}
 	}
+	// A move within the folder is noted, where what was at its end is kept.
+	o.back = o.held || src.base == dst.base && !t.more && (o.kept || !dst.exists()) && o.would(src, 0)
+	effects[0].Kept = o.back
 	if len(o.names) > 0 {
 		effects, risk = append(effects, runsElsewhere(o.names)), consent.RiskHigh
 	}
@@ -73,7 +77,7 @@ func (o *moveOp) look(ctx context.Context) (capabilities.Description, error) {
 	d.Effects = effects
 	d.Payload = payload{Type: wire.TypeFileMove, Path: o.p.Src, Dst: o.p.Dst, Options: options(map[string]bool{"no_replace": o.p.NoReplace, "no_parents": o.p.NoParents})}
 	print := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00", src.key(), src.node.which(), dst.print()+keptPrint(o.kept), linked)
-	if d.Fingerprint = print + t.print(); src.isDir() {
+	if d.Fingerprint = print + t.print() + keptPrint(o.back); src.isDir() {
 		o.uncounted = print + much
 	}
 	return d, nil

@@ -56,7 +56,7 @@ func (o *writeOp) look(context.Context) (capabilities.Description, error) {
 	if p.exists() {
 		verb = "replace"
 		o.kept = o.would(p, p.node.size)
-		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + consent.Bytes(p.node.size) + undoable(o.kept), Own: o.own}
+		effect = consent.Effect{Kind: consent.EffectOverwrite, Text: "replaces 1 file of " + consent.Bytes(p.node.size) + undoable(o.kept), Own: o.own, Kept: o.kept}
 		if !o.own {
 			risk = consent.RiskNormal
 		}

@@ -40,6 +40,7 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 			Argv: pl.argv, Env: maps.Clone(pl.env), Dir: pl.within, Home: inside, Folder: inside,
 			Read:  func(seen string) ([]byte, bool) { return pl.readIn(root, seen) },
 			List:  func(seen string) ([]string, bool) { return pl.listIn(root, seen) },
+			Link:  pl.linkAt,
 			Typed: pl.stdin, Terminal: pl.terminal != nil,
 		}
 		maps.DeleteFunc(c.Env, func(k, _ string) bool { return harmlessNames[strings.ToUpper(k)] })
@@ -49,7 +50,7 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 		pl.judged = judge.Line(c)
 		pl.scripts = findScripts(root, pl)
 	}
-	o := look.Options{Session: pl.session, Real: pl.realOf, StartsUp: startsUp, Undo: func(ctx context.Context) string { return s.undoWords(ctx, pl) }}
+	o := look.Options{Session: pl.session, Real: pl.realOf, StartsUp: startsUp, Undo: func(ctx context.Context, bytes int64) string { return s.undoWords(ctx, pl, bytes) }}
 	if pl.noContain == "" {
 		o.Ask = func(ctx context.Context, dir string, argv []string) ([]byte, error) { return s.ask(ctx, pl, dir, argv) }
 	}
@@ -123,6 +124,16 @@ func (pl *plan) readIn(root *os.Root, seen string) ([]byte, bool) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxRead+1))
 	return b, err == nil && len(b) <= maxRead
+}
+
+// linkAt is what a link holds, for the judge.
+func (pl *plan) linkAt(seen string) (string, bool) {
+	real, ok := pl.realOf(seen)
+	if !ok {
+		return "", false
+	}
+	target, err := os.Readlink(real)
+	return target, err == nil
 }
 
 // listIn lists a directory for the judge.

@@ -17,15 +17,15 @@ func (pl *plan) mayChange() bool {
 	return pl.session.Mode != consent.ModeLook && slices.ContainsFunc(pl.found.Effects, func(e consent.Effect) bool { return !slices.Contains(harmless, e.Kind) })
 }
 
-// undoWords is what a card says of that which a command loses: that it can be
-// undone, and "" where it can't. It is looked up once, when it is needed.
-func (s *Shell) undoWords(ctx context.Context, pl *plan) string {
+// undoWords is what a card says of so many bytes that a command loses: that it
+// can be undone, and "" where it can't. It is looked up once, when it is needed.
+func (s *Shell) undoWords(ctx context.Context, pl *plan, bytes int64) string {
 	if s.o.Keep == nil || pl.session.Mode == consent.ModeLook {
 		return ""
 	}
 	ok, but := s.o.Keep.WouldSnapshot(ctx, pl.session)
 	switch {
-	case !ok:
+	case !ok || !s.o.Keep.Would(pl.session, bytes):
 		pl.undo = ""
 	case but != "":
 		pl.undo = "can be undone, but not in " + but

@@ -5,9 +5,12 @@ package shell_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"localpc/app/kept"
@@ -24,6 +27,7 @@ type keeper struct {
 	*kept.Kept
 	held   int
 	broken bool
+	limit  *atomic.Int64
 }
 
 func (k *keeper) Snapshot(ctx context.Context, s *capabilities.Session, request string) (capabilities.Snapshot, error) {
@@ -48,12 +52,14 @@ func newKeeper(t *testing.T) (*keeper, *shell.Shell, *capabilities.Session) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	k, err := kept.Open(t.Context(), kept.Options{Dir: filepath.Join(t.TempDir(), "versions"), Store: st, Limit: func() int64 { return 1 << 30 }})
+	limit := &atomic.Int64{}
+	limit.Store(1 << 30)
+	k, err := kept.Open(t.Context(), kept.Options{Dir: filepath.Join(t.TempDir(), "versions"), Store: st, Limit: limit.Load})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	ke := &keeper{Kept: k}
+	ke := &keeper{Kept: k, limit: limit}
 	ses := capabilitytest.NewSession(t, consent.ModeWork)
 	if ses.FolderID, err = capabilities.FolderID(ses.Folder); err != nil {
 		t.Fatal(err)
@@ -161,10 +167,93 @@ func TestPromiseThatFails(t *testing.T) {
 }
 
 // write makes a file in the session's folder, as the person does.
+func text(t *testing.T, ses *capabilities.Session, rel string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(ses.Folder, rel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 func write(t *testing.T, ses *capabilities.Session, rel, text string) {
 	t.Helper()
 	p := filepath.Join(ses.Folder, rel)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o644)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a command does to what was there runs without a question where the folder
+// is held before it, and is asked about where it can't be.
+func TestWhatIsHeldIsNotAsked(t *testing.T) {
+	_, s, ses := newKeeper(t)
+	for _, rel := range []string{"a.txt", "b.txt", "locked.txt", "d/1", "d/2"} {
+		write(t, ses, rel, "old")
+	}
+	for i := range 12 {
+		write(t, ses, fmt.Sprintf("many/%d.txt", i), "old")
+	}
+	if err := syscall.Mkfifo(filepath.Join(ses.Folder, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := func(line string) (quiet, all bool) {
+		t.Helper()
+		d := describe(t, s, ses, bash(ses, line))
+		all = true
+		for _, e := range d.Effects {
+			if e.Kind == consent.EffectOverwrite || e.Kind == consent.EffectDelete || e.Kind == consent.EffectMove {
+				all = all && e.Kept
+			}
+		}
+		return verdict(ses, d) == consent.Allowed, all
+	}
+	for line, want := range map[string]bool{
+		"echo new >a.txt": true, "echo more >>a.txt": true, "sed -i s/o/n/ a.txt b.txt": true, "cp a.txt b.txt": true, "truncate -s 0 a.txt": true,
+		"sed -i s/o/n/ many/*.txt": true, "rm a.txt": true, "rm -r d": true, "mv a.txt d/": true, "mv a.txt b.txt": true, "rm many/[0-7].txt": true,
+		"rm -r d a.txt && mv b.txt d.txt": true, "sed -i s/o/n/ a.txt && make": true,
+		"rm -r many": false, "mv many other": false, "rm many/*.txt": false, "rm many/[0-7].txt && mv d/1 d/2 a.txt many/": false,
+		"rm pipe": false, "mv a.txt pipe": false, "echo x >/etc/hosts": false, "rm a.txt /etc/hosts": false, "chmod 600 a.txt": false,
+		"rm \"$X\"": false, "echo x >.envrc": false, "echo x >$(cat a.txt)": false,
+	} {
+		quiet, all := kept(line)
+		if quiet != want || quiet && !all {
+			t.Errorf("%s: runs without a question: %v, all of it kept: %v", line, quiet, all)
+		}
+	}
+	// A file that can't be read can't be held.
+	if err := os.Chmod(filepath.Join(ses.Folder, "locked.txt"), 0o200); err != nil {
+		t.Fatal(err)
+	}
+	if quiet, _ := kept("mv a.txt locked.txt"); quiet != (os.Geteuid() == 0) {
+		t.Errorf("a file that may not be read is replaced without a question: %v", quiet)
+	}
+}
+
+// More than is kept at most is asked about, and so is what turns out not to be
+// held when it is to run.
+func TestWhatCantBeHeldIsAsked(t *testing.T) {
+	k, s, ses := newKeeper(t)
+	write(t, ses, "a.txt", strings.Repeat("x", 5000))
+	write(t, ses, "b.txt", "old")
+	k.limit.Store(4000)
+	for line, want := range map[string]consent.Outcome{"echo new >a.txt": "", "rm a.txt": "", "mv b.txt a.txt": "", "echo new >b.txt": consent.Allowed, "rm b.txt": consent.Allowed} {
+		d := describe(t, s, ses, bash(ses, line))
+		if got := verdict(ses, d); got != want || strings.Contains(d.Effects[0].Text, "cannot be undone") != (want == "") {
+			t.Errorf("%s: %q, %+v", line, got, d.Effects)
+		}
+	}
+	call := capabilitytest.NewCall(t, ses, wire.TypeProcessStart, bash(ses, "echo new >b.txt"))
+	d, err := s.Describe(t.Context(), call)
+	if err != nil || verdict(ses, d) != consent.Allowed {
+		t.Fatalf("%+v, %v", d.Effects, err)
+	}
+	k.broken = true
+	_, err = s.Run(t.Context(), call, capabilitytest.GrantWith(t, ses, "shell", d, contained), &capabilitytest.Output{})
+	if !errors.Is(err, consent.ErrChanged) || text(t, ses, "b.txt") != "old" {
+		t.Fatalf("what was promised and can't be: %v, it has %q", err, text(t, ses, "b.txt"))
+	}
+	if d = describe(t, s, ses, bash(ses, "echo new >b.txt")); verdict(ses, d) != "" || d.Effects[0].Kept {
+		t.Errorf("then it is not asked: %+v", d.Effects)
 	}
 }

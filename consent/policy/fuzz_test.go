@@ -35,7 +35,7 @@ func (b *bytesOf) contain() consent.Containment {
 }
 
 func (b *bytesOf) effect() consent.Effect {
-	return consent.Effect{Own: b.pick(3) == 0, Kind: consent.EffectKind(b.text("read", "create", "overwrite", "delete", "move", "startup", "run", "env", "own",
+	return consent.Effect{Own: b.pick(3) == 0, Kept: b.pick(3) == 0, Count: b.pick(13), Kind: consent.EffectKind(b.text("read", "create", "overwrite", "delete", "move", "startup", "run", "env", "own",
 		"access", "connect", "settings", "install", "root", "unknown", "odd"))}
 }
 
@@ -184,6 +184,18 @@ func decideHolds(t *testing.T, b *bytesOf) consent.Verdict {
 			fail("one more effect allows it", r2.Effects, more)
 		}
 	}
+	// What is not kept, or of more files, is never allowed more.
+	for i := range r.Effects {
+		r2 := r
+		r2.Effects = slices.Clone(r.Effects)
+		if r2.Effects[i].Kept = false; b.pick(2) == 0 {
+			r2.Effects[i] = r.Effects[i]
+			r2.Effects[i].Count += 1 + b.pick(13)
+		}
+		if less := p.Decide(r2, book, noon); less.Outcome == consent.Allowed && v.Outcome != consent.Allowed && r.Effects[i].Count > 0 {
+			fail("it is allowed since less is kept, or more is taken", r2.Effects, less)
+		}
+	}
 	denialWins(fail, r, book, v)
 	if v.Outcome == consent.Allowed {
 		allowedRightly(fail, p, r, book, v)
@@ -193,6 +205,21 @@ func decideHolds(t *testing.T, b *bytesOf) consent.Verdict {
 
 func everyEffect(r consent.Request, ok func(consent.Effect) bool) bool {
 	return len(r.Effects) > 0 && !slices.ContainsFunc(r.Effects, func(e consent.Effect) bool { return !ok(e) })
+}
+
+// taken is how many files of others are deleted and moved; many where one of
+// the effects does not say.
+func taken(r consent.Request) int {
+	n := 0
+	for _, e := range r.Effects {
+		if e.Own || e.Kind != consent.EffectDelete && e.Kind != consent.EffectMove {
+			continue
+		}
+		if n += e.Count; e.Count == 0 {
+			n += 1000
+		}
+	}
+	return n
 }
 
 func isOwn(r consent.Request) bool {
@@ -257,7 +284,11 @@ func allowedRightly(fail func(string, ...any), p policy.Policy, r consent.Reques
 				return r.Mode == consent.ModeWork || trusted || r.Mode == consent.ModeLook && !run
 			case consent.EffectCreate:
 				return r.Mode == consent.ModeWork || trusted
-			case consent.EffectOverwrite, consent.EffectDelete, consent.EffectMove, consent.EffectAccess:
+			case consent.EffectOverwrite:
+				return r.Mode == consent.ModeWork && (e.Own || e.Kept) || trusted
+			case consent.EffectDelete, consent.EffectMove:
+				return r.Mode == consent.ModeWork && (e.Own || e.Kept && taken(r) <= 10) || trusted
+			case consent.EffectAccess:
 				return r.Mode == consent.ModeWork && e.Own || trusted
 			case consent.EffectRun, consent.EffectConnect, consent.EffectInstall:
 				return (r.Mode == consent.ModeWork || trusted) && run

@@ -35,6 +35,10 @@ type Policy struct {
 
 var _ consent.Decider = Policy{}
 
+// MaxQuiet is how many files and folders that it did not make a session may
+// delete and move with one request without a question, where they are kept.
+const MaxQuiet = 10
+
 // byPolicy is the Decision.By of what was decided before anybody was here.
 const byPolicy = "policy"
 
@@ -171,6 +175,7 @@ func quiet(r consent.Request, run bool) bool {
 	case r.Mode != consent.ModeWork && !trusted, run && !r.Containable:
 		return false
 	}
+	taken := 0
 	for _, e := range r.Effects {
 		switch e.Kind {
 		case consent.EffectRead, consent.EffectCreate:
@@ -179,7 +184,18 @@ func quiet(r consent.Request, run bool) bool {
 			if !run {
 				return false
 			}
-		case consent.EffectOverwrite, consent.EffectDelete, consent.EffectMove, consent.EffectAccess:
+		case consent.EffectOverwrite:
+			if !e.Own && !e.Kept && !trusted {
+				return false
+			}
+		case consent.EffectDelete, consent.EffectMove:
+			if e.Own || trusted {
+				continue
+			}
+			if taken += e.Count; !e.Kept || e.Count < 1 || taken > MaxQuiet {
+				return false
+			}
+		case consent.EffectAccess:
 			if !e.Own && !trusted {
 				return false
 			}

@@ -28,6 +28,15 @@ func made(kinds ...consent.EffectKind) []consent.Effect {
 	return out
 }
 
+// kept are effects on so many files each, of which the old versions are kept.
+func kept(n int, kinds ...consent.EffectKind) []consent.Effect {
+	out := of(kinds...)
+	for i := range out {
+		out[i].Kept, out[i].Count = true, n
+	}
+	return out
+}
+
 // kinds names the kinds of effects as the dispatcher does.
 func kinds(effects []consent.Effect) string {
 	var all []string
@@ -73,6 +82,20 @@ func TestModes(t *testing.T) {
 		{"delete its own", files, "delete", made(consent.EffectDelete), consent.Denied, consent.Allowed, ask, consent.Allowed},
 		{"move what was there", files, "move", of(consent.EffectMove), consent.Denied, ask, ask, consent.Allowed},
 		{"move its own over what was there", files, "move", append(made(consent.EffectMove), of(consent.EffectOverwrite)...), consent.Denied, ask, ask, consent.Allowed},
+		{"overwrite what is kept", files, "write", kept(1, consent.EffectOverwrite), consent.Denied, consent.Allowed, ask, consent.Allowed},
+		{"overwrite more than 10 that are kept", shell, "run", kept(300, consent.EffectOverwrite), ask, consent.Allowed, ask, consent.Allowed},
+		{"overwrite what is kept, and what is not", shell, "run", append(kept(1, consent.EffectOverwrite), of(consent.EffectOverwrite)...), ask, ask, ask, consent.Allowed},
+		{"delete 10 that are kept", files, "delete", kept(10, consent.EffectDelete), consent.Denied, consent.Allowed, ask, consent.Allowed},
+		{"delete 11 that are kept", files, "delete", kept(11, consent.EffectDelete), consent.Denied, ask, ask, consent.Allowed},
+		{"delete kept ones that were not counted", files, "delete", kept(0, consent.EffectDelete), consent.Denied, ask, ask, consent.Allowed},
+		{"move 10 that are kept over one", files, "move", append(kept(10, consent.EffectMove), kept(1, consent.EffectOverwrite)...), consent.Denied, consent.Allowed, ask, consent.Allowed},
+		{"move 11 that are kept", files, "move", kept(11, consent.EffectMove), consent.Denied, ask, ask, consent.Allowed},
+		{"delete 6 that are kept, and move 5", shell, "run", append(kept(6, consent.EffectDelete), kept(5, consent.EffectMove)...), ask, ask, ask, consent.Allowed},
+		{"delete 10 that are kept, and its own", shell, "run", append(kept(10, consent.EffectDelete), made(consent.EffectMove)...), ask, consent.Allowed, ask, consent.Allowed},
+		{"change who may read, kept", shell, "run", kept(1, consent.EffectAccess), ask, ask, ask, consent.Allowed},
+		{"change a start-up name, kept", files, "write", append(kept(1, consent.EffectOverwrite), kept(1, consent.EffectStartup)...), consent.Denied, ask, ask, ask},
+		{"what can't be told, kept", shell, "run", kept(1, consent.EffectUnknown), ask, ask, ask, ask},
+		{"a connection, kept", "network", "internet", kept(1, consent.EffectConnect), ask, ask, ask, ask},
 		{"write a start-up name", files, "write", append(of(consent.EffectCreate), made(consent.EffectStartup)...), consent.Denied, ask, ask, ask},
 		{"read and a thing of no known kind", files, "read", of(consent.EffectRead, "teleport"), consent.Denied, ask, ask, ask},
 		{"no effects", files, "read", nil, consent.Denied, ask, ask, ask},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,16 +44,36 @@ func TestWholePathAsAnOrdinaryUser(t *testing.T) {
 		t.Errorf("the file is not the person's: %v, %v", fi, err)
 	}
 
-	// What was not made here is asked for before it goes.
-	if err := os.WriteFile(filepath.Join(folder, "mine.txt"), []byte("mine"), 0o644); err != nil {
+	// What was not made here is kept, or, where it is more, asked for before it goes.
+	if err := os.Mkdir(filepath.Join(folder, "mine"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p.d.Give(filepath.Join(folder, "mine.txt"))
-	gone := s.start("remove", map[string]any{"path": "mine.txt"})
-	p.press(p.card("mine.txt"), "Deny")
+	p.d.Give(filepath.Join(folder, "mine"))
+	for i := range 12 {
+		name := filepath.Join(folder, "mine", fmt.Sprint(i))
+		if err := os.WriteFile(name, []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p.d.Give(name)
+	}
+	mine := func() string {
+		b, _ := os.ReadFile(filepath.Join(folder, "mine", "0"))
+		return string(b)
+	}
+	s.start("write", map[string]any{"path": "mine/0", "data": "theirs"}).ok(20 * time.Second)
+	s.works("rm mine/0")
+	if mine() != "" {
+		t.Error("the file is there still")
+	}
+	p.must("undo", "session", p.status().Sessions[0].ID)
+	if mine() != "mine" {
+		t.Errorf("undone, the person's file is %q", mine())
+	}
+	gone := s.start("remove", map[string]any{"path": "mine"})
+	p.press(p.card("12 files"), "Deny")
 	gone.failed(20*time.Second, "declined")
-	if b, err := os.ReadFile(filepath.Join(folder, "mine.txt")); err != nil || string(b) != "mine" {
-		t.Errorf("the person's file is %q, %v", b, err)
+	if mine() != "mine" {
+		t.Errorf("declined, the person's file is %q", mine())
 	}
 	p.noCard()
 

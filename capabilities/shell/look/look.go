@@ -38,9 +38,10 @@ type Options struct {
 	// Max is how many names are looked at; 0 means 20,000. A later look at the
 	// same files comes exactly as far.
 	Max int
-	// Undo says how far what is lost can be undone: "can be undone". It is asked
-	// once, and only where something is lost; nil or "": it can't be.
-	Undo func(ctx context.Context) string
+	// Undo says how far the loss of so many bytes can be undone: "can be undone".
+	// It is asked once, and only where something is changed, deleted or moved
+	// that the session did not make; nil or "": it can't be.
+	Undo func(ctx context.Context, bytes int64) string
 	// StartsUp tells whether a name in the folder is one that other programs
 	// run on their own.
 	StartsUp func(rel string) bool
@@ -149,7 +150,13 @@ func (l *looker) undo() string {
 	}
 	if l.undone == "" {
 		l.undone = cannotUndo
-		if words := l.o.Undo(l.ctx); words != "" {
+		bytes := int64(0)
+		for v := range verbs {
+			if v.takes() {
+				bytes += l.all[v].bytes
+			}
+		}
+		if words := l.o.Undo(l.ctx, bytes); words != "" {
 			l.undone = "; " + words
 		}
 	}
@@ -302,8 +309,15 @@ func (l *looker) hit(v verb, s spot) {
 	if v.loses() && !own && s.node.mode.IsRegular() {
 		state = s.node.state()
 	}
+	unheld := v.takes() && !own && !s.holds()
+	if unheld {
+		state += " unheld"
+	}
 	l.print.add(v.name(), s.key(), s.disk(), state, strconv.FormatBool(own))
-	l.tally(v, func(y *tally) { y.hit(s, own) })
+	l.tally(v, func(y *tally) {
+		y.unheld = y.unheld || unheld
+		y.hit(s, own)
+	})
 	if !own || v != deletes {
 		l.startup(s)
 	}

@@ -49,6 +49,23 @@ func (s spot) isDir() bool {
 }
 func (s spot) name() string { return path.Base(s.rel) }
 
+// holds tells whether what lies there can be held by who looks: pipes and
+// devices can't, nor a file that may not be read.
+func (s spot) holds() bool {
+	switch mode := s.node.mode; {
+	case mode.IsDir(), s.node.isLink(), mode.IsRegular() && mode&0o444 == 0o444:
+		return true
+	case !mode.IsRegular():
+		return false
+	}
+	f, err := s.on.root.OpenFile(s.at, readFlags, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
 // made is what a line makes of a name.
 type made int
 

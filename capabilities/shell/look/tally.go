@@ -67,6 +67,9 @@ func (v verb) loses() bool {
 	return v == deletes || v == replaces || v == edits || v == cuts
 }
 
+// takes tells whether v leaves something else, or nothing, where a file was.
+func (v verb) takes() bool { return v >= deletes && v <= stashes }
+
 // high: never settled by how a session may work.
 func (v verb) high() bool { return v <= startup }
 
@@ -92,6 +95,7 @@ type tally struct {
 	to          string   // moves: where to
 	parting     bool     // moves: out of the folder
 	passing     bool     // some of it is in the session's own places
+	unheld      bool     // some of it can't be held before the command
 	seen        map[string]bool
 }
 
@@ -211,7 +215,7 @@ func (t *tallies) effects(cut bool, undo func() string) (out []consent.Effect, h
 		}
 		y.more = y.more || cut && v.touches()
 		high = high || v.high() || (v == deletes || v == moves) && len(y.outs) > 0
-		e := consent.Effect{Kind: verbInfo[v].kind, Text: y.undoable(y.text(v), undo), Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v)}
+		e := consent.Effect{Kind: verbInfo[v].kind, Text: y.undoable(y.text(v), undo), Count: y.files + y.dirs, Bytes: y.bytes, Own: y.own(v), Kept: y.kept(v, undo)}
 		if v == creates || v == accesses {
 			e.Bytes = 0
 		}
@@ -224,6 +228,7 @@ func (t *tallies) effects(cut bool, undo func() string) (out []consent.Effect, h
 			continue
 		}
 		o := &out[i]
+		o.Kept = (o.Kept || o.Own) && (e.Kept || e.Own)
 		o.Text, o.Count, o.Bytes, o.Own = joined(o.Text, e.Text), o.Count+e.Count, o.Bytes+e.Bytes, o.Own && e.Own
 	}
 	return out, high
@@ -248,6 +253,15 @@ func (t *tallies) wants() string {
 func (y *tally) own(v verb) bool {
 	return v.touches() && v != creates && !y.foreign && !y.more && !y.may && len(y.outs) == 0 && !y.parting
 }
+
+// kept: all of it that the session did not make is held before the command, for
+// sure.
+func (y *tally) kept(v verb, undo func() string) bool {
+	return v.takes() && y.foreign && !y.more && !y.may && !y.passing && !y.unheld && len(y.outs) == 0 && undo() == canUndo
+}
+
+// canUndo ends an effect that can be undone, all of it.
+const canUndo = "; can be undone"
 
 // cannotUndo ends an effect that loses something for good.
 const cannotUndo = "; cannot be undone"
@@ -277,7 +291,7 @@ func joined(a, b string) string {
 }
 
 func cutUndo(s string) (text, undo string) {
-	for _, with := range []string{cannotUndo, "; can be undone"} {
+	for _, with := range []string{cannotUndo, canUndo} {
 		if i := strings.LastIndex(s, with); i >= 0 {
 			return s[:i], s[i:]
 		}
