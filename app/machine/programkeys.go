@@ -77,7 +77,7 @@ func (p *programKeys) key(ctx context.Context, name string, anew bool) (address,
 	}
 	// A key that could not be kept is one of a program that was connected.
 	if !anew && (unread == nil || !m.hasKey(name)) {
-		return "", "", sentence(consent.Visible(name, false) + " is not connected to this computer. Its person has to connect it first: in Local PC Executor, under Connect a program, or with localpc connect.")
+		return "", "", sentence(consent.Visible(name, false) + " is not connected to this computer. Its person has to connect it first: in Local PC Executor, under Connect a program, or with localpc connect --any and this name.")
 	}
 	if key, err = m.o.Hub.MakeKey(ctx, name); err != nil {
 		m.log.Error("A key could not be made", "err", err)

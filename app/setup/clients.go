@@ -159,7 +159,9 @@ func (c Clients) found(k *kind) bool {
 			return true
 		}
 	}
-	for _, dir := range filepath.SplitList(c.Env("PATH")) {
+	// Programs that install themselves for one person lie there, and a desktop's
+	// PATH does not always have it.
+	for _, dir := range append(filepath.SplitList(c.Env("PATH")), filepath.Join(c.Home, ".local", "bin")) {
 		if k.command == "" || dir == "" {
 			continue
 		}

@@ -335,4 +335,19 @@ func TestFoundByItsCommand(t *testing.T) {
 	if !d.one(t, "gemini-cli").Found {
 		t.Error("not found by its command")
 	}
+	// Where a person's own programs lie it is found without PATH.
+	own := filepath.Join(d.Home, ".local", "bin")
+	d.Env = func(string) string { return "" }
+	if d.one(t, "gemini-cli").Found {
+		t.Fatal("found though nothing leads to it")
+	}
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(bin, name), filepath.Join(own, name)); err != nil {
+		t.Fatal(err)
+	}
+	if !d.one(t, "gemini-cli").Found {
+		t.Error("not found in ~/.local/bin")
+	}
 }

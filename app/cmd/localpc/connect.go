@@ -13,6 +13,7 @@ import (
 	"localpc/app/settings"
 	"localpc/app/setup"
 	"localpc/app/snapshot"
+	"localpc/consent"
 )
 
 // connectFlags are those of "connect".
@@ -39,10 +40,11 @@ func clientsOf(a setup.Autostart) *setup.Clients {
 
 // connect lists the programs on this computer, or connects one.
 func connect(c *cli, args []string) error {
-	if c.connect.any != "" && (len(args) > 0 || c.connect.print || c.connect.off) {
-		return usageError("connect --any NAME takes nothing else")
+	other := c.connect.any != ""
+	if other && (len(args) > 0 || c.connect.print) {
+		return usageError("connect --any NAME takes nothing else but --off")
 	}
-	if len(args) > 1 || len(args) == 0 && (c.connect.print || c.connect.off) {
+	if len(args) > 1 || len(args) == 0 && !other && (c.connect.print || c.connect.off) {
 		return usageError("connect takes the name of one program, as localpc connect lists them")
 	}
 	cl, err := control.Dial(c.paths.Socket())
@@ -61,11 +63,13 @@ func connect(c *cli, args []string) error {
 	if len(all) == 0 {
 		return fmt.Errorf("pair this computer first, with itself (localpc pair this) or with a hub of your own")
 	}
-	if c.connect.any != "" {
+	switch {
+	case other && c.connect.off:
+		return disconnectAny(c, resp.Snapshot)
+	case other:
 		return connectAny(c, resp.Snapshot.Hub)
-	}
-	if len(args) == 0 {
-		return listClients(c, resp.Snapshot.Connect)
+	case len(args) == 0:
+		return listClients(c, resp.Snapshot)
 	}
 	i := slices.IndexFunc(all, func(p snapshot.Client) bool { return p.ID == args[0] || strings.EqualFold(p.Name, args[0]) })
 	if i < 0 {
@@ -80,7 +84,7 @@ func connect(c *cli, args []string) error {
 		return ask(c, snapshot.Intent{Kind: snapshot.DisconnectClient, Text: p.ID})
 	case p.Problem != "":
 		printClient(c, p)
-		return fmt.Errorf("nothing was written")
+		return fmt.Errorf("nothing was written to %s", p.File)
 	}
 	if err := ask(c, snapshot.Intent{Kind: snapshot.ConnectClient, Text: p.ID}); err != nil {
 		return err
@@ -93,12 +97,12 @@ func connect(c *cli, args []string) error {
 	return nil
 }
 
-func listClients(c *cli, s snapshot.Connect) error {
+func listClients(c *cli, s *snapshot.Snapshot) error {
 	if c.json {
-		return printJSON(c, s.Clients)
+		return printJSON(c, s.Connect.Clients)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
-	for _, p := range s.Clients {
+	for _, p := range s.Connect.Clients {
 		state := "not found"
 		if p.Found {
 			state = "found"
@@ -111,8 +115,29 @@ func listClients(c *cli, s snapshot.Connect) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	var others []string
+	for _, p := range s.Programs {
+		if !slices.ContainsFunc(s.Connect.Clients, func(k snapshot.Client) bool { return k.Name == p.Name }) {
+			others = append(others, consent.Visible(p.Name, false))
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintln(c.out, "\nOthers that are connected: "+strings.Join(others, ", "))
+	}
 	fmt.Fprintln(c.out, "\nAny other MCP client: localpc connect --any NAME")
 	return nil
+}
+
+// disconnectAny takes the key of a program away that is not known here.
+func disconnectAny(c *cli, s *snapshot.Snapshot) error {
+	i := slices.IndexFunc(s.Programs, func(p snapshot.Program) bool { return strings.EqualFold(p.Name, c.connect.any) })
+	switch {
+	case i < 0:
+		return fmt.Errorf("no program called %q is connected; localpc connect lists them", c.connect.any)
+	case !s.Programs[i].CanDisconnect:
+		return fmt.Errorf("%s is disconnected on the page Keys of your hub, %s", s.Programs[i].Name, s.Hub.Address)
+	}
+	return ask(c, snapshot.Intent{Kind: snapshot.Disconnect, Text: s.Programs[i].ID})
 }
 
 // connectAny prints what a program that is not known here takes. One that comes

@@ -113,5 +113,21 @@ func TestConnectAProgramFromATerminal(t *testing.T) {
 	if now, _ := os.ReadFile(settings); string(now) != before {
 		t.Errorf("afterwards its settings are\n%s", now)
 	}
+	// A program that is not known here gets its lines, and loses its key, by name.
+	if out, err := connect("--any", "Night shift"); err != nil || !strings.Contains(out, `"Night shift"`) {
+		t.Errorf("any: %v, %s", err, out)
+	}
+	if out, err := connect(); err != nil || !strings.Contains(out, "Others that are connected: Night shift\n") {
+		t.Errorf("the list: %v, %s", err, out)
+	}
+	if out, err := connect("--any", "night shift", "--off"); err != nil || !strings.Contains(out, "disconnected") {
+		t.Errorf("any, off: %v, %s", err, out)
+	}
+	if out, err := connect(); err != nil || strings.Contains(out, "Night shift") {
+		t.Errorf("the list afterwards: %v, %s", err, out)
+	}
+	if out, err := connect("--any", "Night shift", "--off"); err == nil || !strings.Contains(out, "no program called") {
+		t.Errorf("any, off again: %v, %s", err, out)
+	}
 	p.quit()
 }

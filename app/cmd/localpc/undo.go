@@ -28,7 +28,7 @@ func undo(c *cli, args []string) error {
 	switch {
 	case len(args) == 0:
 		return listUndo(c, cl)
-	case len(args) == 1:
+	case len(args) == 1 && args[0] != "session":
 		in.Entry = args[0]
 	case len(args) == 2 && args[0] == "session":
 		in.Kind, in.Entry = snapshot.UndoSession, args[1]

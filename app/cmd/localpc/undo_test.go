@@ -32,6 +32,9 @@ func TestUndoThroughTheProgram(t *testing.T) {
 		}
 		return out
 	}
+	if _, err := p.cli("undo", "session"); err == nil || !strings.Contains(err.Error(), "session ENTRY") {
+		t.Errorf("the session of nothing: %v", err)
+	}
 	s.works("echo one >a.txt")
 	s.works("echo two >a.txt && mkdir -p made/deep && echo x >made/deep/x")
 	s.works("ls; cat a.txt")

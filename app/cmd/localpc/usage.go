@@ -25,6 +25,7 @@ const usage = `Local PC Executor lends this computer to an AI agent, on your ter
       --print                print what would be written, and write nothing
       --off                  take it out again
   localpc connect --any NAME what any other MCP client takes
+      --off                  take its key away
   localpc status             what goes on; answers a question that waits
   localpc doctor             what works here, and what to do about the rest
   localpc grants [revoke ID|all]
