@@ -223,6 +223,7 @@ func start(t testing.TB, cmd *exec.Cmd) (*process, string) {
 // computer is a machine's end that does what it is asked in one folder.
 type computer struct {
 	*tunneltest.Folder
+	client *tunnel.Client
 	states chan tunnel.State
 	asked  atomic.Pointer[func(wire.Message)]
 }
@@ -242,7 +243,7 @@ func pair(t *testing.T, dir, machine string, network *tunnel.Network, more ...st
 		}
 		return nil
 	}
-	tunneltest.Run(t, tunnel.Options{
+	c.client = tunneltest.Run(t, tunnel.Options{
 		URL: url, Token: func(context.Context) (string, error) { return token, nil }, Network: network,
 		Hello: func() wire.Hello {
 			return wire.Hello{Software: "localpc/test", Protocol: wire.Version, MachineID: machine, DisplayName: machine + "\u202e\n", Platform: "linux", Arch: "amd64", Capabilities: []string{}, Sessions: c.Sessions()}

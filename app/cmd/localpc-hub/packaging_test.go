@@ -4,8 +4,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -103,7 +106,7 @@ func proxy(t *testing.T, ca *authority, port, hubPort string) (access string) {
 	if os.Getuid() == 0 {
 		user = "user root;"
 	}
-	conf := fmt.Sprintf("%s daemon off; master_process off; pid %s/pid; error_log stderr warn; events {} http { access_log %s; %s %s }", user, dir, access, temp, recipe)
+	conf := fmt.Sprintf("%s daemon off; master_process off; pid %s/pid; error_log stderr warn; events {} http { log_format bytes '$request $status in $upstream_bytes_received out $upstream_bytes_sent'; access_log %s bytes; %s %s }", user, dir, access, temp, recipe)
 	file := filepath.Join(dir, "main.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
@@ -183,6 +186,68 @@ func TestBehindNginx(t *testing.T) {
 	m.wait(t, tunnel.Online)
 	if status, text := file(t, ca.client(), public, box, "GET", "large.txt", ""); status != 200 || text != large {
 		t.Errorf("after a restart behind nginx: %d, %d bytes", status, len(text))
+	}
+}
+
+// What is large goes over the second WebSocket, both ways and through nginx,
+// and no limit of nginx's is in its way.
+func TestLargeFilesBehindNginx(t *testing.T) {
+	const size = 200 << 20
+	dir, ca := t.TempDir(), newAuthority(t)
+	port, hubPort := freePort(t), freePort(t)
+	access := proxy(t, ca, port, hubPort)
+	public := "https://localhost:" + port
+	c, _ := serve(t, dir, "127.0.0.1:"+hubPort, "--behind-proxy", "--public-url", public)
+	m := pair(t, dir, "m-1", ca.network(t))
+	status, box := create(t, ca.client(), public, newKey(t, dir), plain)
+	if status != 201 {
+		t.Fatalf("through nginx: %d %v", status, box)
+	}
+	eventually(t, "the second WebSocket is there", m.client.BulkJoined)
+	request := func(method string, body io.Reader) *http.Response {
+		t.Helper()
+		req, err := http.NewRequest(method, public+"/sbx/files?path=large.bin", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("E2b-Sandbox-Id", box["sandboxID"].(string))
+		req.Header.Set("X-Access-Token", box["envdAccessToken"].(string))
+		req.Header.Set("Content-Type", "application/octet-stream")
+		resp, err := ca.client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.StatusCode != 200 {
+			text, _ := io.ReadAll(resp.Body)
+			t.Fatalf("%s through nginx: %d %s", method, resp.StatusCode, text)
+		}
+		return resp
+	}
+	sent, got := sha256.New(), sha256.New()
+	request("POST", io.TeeReader(io.LimitReader(rand.NewChaCha8([32]byte{}), size), sent))
+	n, err := io.Copy(got, request("GET", nil).Body)
+	if err != nil || n != size || !bytes.Equal(got.Sum(nil), sent.Sum(nil)) {
+		t.Errorf("%d of %d bytes came back, %v", n, size, err)
+	}
+	// nginx notes what a WebSocket carried when it ends.
+	_ = c.Process.Signal(syscall.SIGTERM)
+	_ = c.Wait()
+	var log []byte
+	eventually(t, "nginx notes the second WebSocket", func() bool {
+		log, _ = os.ReadFile(access)
+		return bytes.Contains(log, []byte("/ws/local-executor/bulk"))
+	})
+	most := [2]int64{}
+	for line := range strings.Lines(string(log)) {
+		var in, out int64
+		_, counts, ok := strings.Cut(line, "GET /ws/local-executor/bulk HTTP/1.1 101 ")
+		if _, err := fmt.Sscanf(counts, "in %d out %d", &in, &out); ok && err == nil {
+			most = [2]int64{max(most[0], in), max(most[1], out)}
+		}
+	}
+	if most[0] < size || most[1] < size {
+		t.Errorf("the second WebSocket carried %d bytes to the computer and %d from it:\n%s", most[0], most[1], log)
 	}
 }
 
