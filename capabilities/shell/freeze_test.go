@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -96,131 +95,6 @@ func TestFreeze(t *testing.T) {
 		case <-r.done:
 		case <-time.After(5 * time.Second):
 			t.Error("a command that stands still does not end")
-		}
-	}
-}
-
-// resisting are trees that do not let themselves be stopped, or found. Each
-// writes to the file NAME as long as anything of it runs.
-var resisting = map[string]string{
-	"two that wake each other": `
-def wake(other):
-    while True:
-        os.kill(other, signal.SIGCONT)
-        os.kill(other, signal.SIGCONT)
-        write()
-me = os.getpid()
-child = os.fork()
-wake(child if child else me)`,
-	"eight that wake all": `
-for _ in range(3): os.fork()
-os.setsid() if os.getpid() != os.getpgid(0) else None
-me = os.getpid()
-open("NAME.pids", "a").write("%d\n" % me)
-while True:
-    for pid in open("NAME.pids").read().split():
-        try: os.kill(int(pid), signal.SIGCONT)
-        except OSError: pass
-    write()`,
-	"one whose first thread has ended": `
-def go():
-    while True:
-        write()
-        time.sleep(0.001)
-threading.Thread(target=go).start()
-ctypes.CDLL(None).pthread_exit(None)`,
-	"one that is always another": `
-while True:
-    if os.fork(): os._exit(0)
-    write()`,
-}
-
-func resist(name, file string) string {
-	return "exec python3 -c '\nimport os, signal, threading, time, ctypes\ndef write():\n    f = os.open(\"" + file + "\", os.O_WRONLY|os.O_CREAT|os.O_APPEND); os.write(f, b\"x\"); os.close(f)\n" +
-		strings.ReplaceAll(resisting[name], "NAME", file) + "'"
-}
-
-// What does not let itself be stopped is ended: while a card is open nothing
-// runs that could answer it, whatever it does.
-func TestFreezeCantBeOutrun(t *testing.T) {
-	s := newShell(t)
-	for name := range resisting {
-		for how, choice := range modes {
-			t.Run(name+", "+how, func(t *testing.T) {
-				ses := capabilitytest.NewSession(t, consent.ModeWork)
-				file := filepath.Join(ses.Folder, "f")
-				size := func() int64 {
-					fi, err := os.Stat(file)
-					if err != nil {
-						return 0
-					}
-					return fi.Size()
-				}
-				inside := "f"
-				if choice == full {
-					inside = file
-				}
-				p := bash(ses, resist(name, inside))
-				if name == "one that is always another" {
-					p = bash(ses, "("+resist(name, inside)+") & sleep 600")
-				}
-				r := begin(t.Context(), t, s, ses, choice, p)
-				eventually(t, "it runs", func() bool { return size() > 20 })
-				if choice == full {
-					s.Freeze(true)
-					defer s.Freeze(false)
-				} else {
-					s.PauseSession(ses.ID, true)
-				}
-				was, since := size(), time.Now()
-				eventually(t, "it stands still", func() bool {
-					if now := size(); now != was {
-						was, since = now, time.Now()
-					}
-					return time.Since(since) > 2*time.Second
-				})
-				if err := s.EndSession(context.Background(), ses.ID); err != nil {
-					t.Error(err)
-				}
-				_ = r.wait(t)
-				s.Freeze(false)
-				was = size()
-				time.Sleep(300 * time.Millisecond)
-				if size() != was {
-					t.Error("it runs on after its session's end")
-				}
-			})
-		}
-	}
-}
-
-// Nor can the end.
-func TestTheEndCantBeOutrun(t *testing.T) {
-	s := newShell(t)
-	for name := range resisting {
-		for how, choice := range modes {
-			t.Run(name+", "+how, func(t *testing.T) {
-				ses := capabilitytest.NewSession(t, consent.ModeWork)
-				file := filepath.Join(ses.Folder, "f")
-				size := func() int64 {
-					fi, err := os.Stat(file)
-					if err != nil {
-						return 0
-					}
-					return fi.Size()
-				}
-				r := begin(t.Context(), t, s, ses, choice, bash(ses, resist(name, "f")))
-				eventually(t, "it runs", func() bool { return size() > 20 })
-				if err := s.EndSession(context.Background(), ses.ID); err != nil {
-					t.Error(err)
-				}
-				_ = r.wait(t)
-				was := size()
-				time.Sleep(300 * time.Millisecond)
-				if size() != was {
-					t.Error("it runs on after its session's end")
-				}
-			})
 		}
 	}
 }

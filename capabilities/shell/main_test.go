@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,6 +23,13 @@ import (
 
 // spawnPath is localpc-spawn, built for this run where every user can reach it.
 var spawnPath string
+
+// The main goroutine keeps the main thread, for resist.
+func init() {
+	if os.Getenv("SHELL_TEST_RESIST") != "" {
+		runtime.LockOSThread()
+	}
+}
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -43,6 +51,9 @@ func testMain(m *testing.M) int {
 			fmt.Fprintf(os.Stderr, "localpc-spawn was not built: %v\n%s", err, out)
 			return 1
 		}
+	}
+	if os.Getenv("SHELL_TEST_RESIST") != "" {
+		return resist(os.Getenv("SHELL_TEST_RESIST"))
 	}
 	if os.Getenv("SHELL_TEST_HELPER") != "" {
 		return helperProcess()

@@ -182,6 +182,13 @@ func StopTree(root int) {
 			s.immune = !p.send(sig)
 		}
 		if !running {
+			// What always has left a child behind by then was not in the look. Its newest
+			// is a child of root, which is looked up in a moment.
+			for end := time.Now().Add(2 * time.Millisecond); !anew && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+				anew = signalChildren(root, syscall.SIGSTOP, func(pid int) bool { return all[pid] != nil })
+			}
+		}
+		if !running && !anew {
 			quiet++
 			continue
 		}
@@ -200,10 +207,8 @@ func StopTree(root int) {
 
 // KillTree ends every process below root and returns how many it could not end
 // within that time, 0 being none: they have other rights, or wait for a disk.
-// Each is ended as soon as it is seen, parents first. One that always has left a
-// child behind by the time it is found would be too quick for a look at all
-// processes; its newest is a child of root, if root is a subreaper, and that is
-// looked up in a moment.
+// Each is ended as soon as it is seen, parents first; between two looks at all
+// processes those are that are quicker than one.
 func KillTree(root int, within time.Duration) int {
 	begun := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -217,7 +222,7 @@ func KillTree(root int, within time.Duration) int {
 			return len(left)
 		}
 		for end := time.Now().Add(pause); time.Now().Before(end); {
-			if killChildren(root) {
+			if signalChildren(root, syscall.SIGKILL, nil) {
 				time.Sleep(50 * time.Microsecond)
 			} else {
 				time.Sleep(time.Until(end))
@@ -226,8 +231,9 @@ func KillTree(root int, within time.Duration) int {
 	}
 }
 
-// killChildren ends the children of root, and reports whether there was one.
-func killChildren(root int) (any bool) {
+// signalChildren sends sig to the children of root that are not known, and
+// reports whether there was one.
+func signalChildren(root int, sig syscall.Signal, known func(pid int) bool) (any bool) {
 	own := "/proc/" + strconv.Itoa(root) + "/task/"
 	for _, tid := range numbers(own) {
 		b, err := os.ReadFile(own + strconv.Itoa(tid) + "/children")
@@ -236,14 +242,14 @@ func killChildren(root int) (any bool) {
 		}
 		for _, f := range bytes.Fields(b) {
 			pid, err := strconv.Atoi(string(f))
-			if err != nil {
+			if err != nil || known != nil && known(pid) {
 				continue
 			}
 			if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 				// What has the number now is still a child, or is left alone.
 				if p, ok := readProc(strconv.Itoa(pid)); ok && p.parent == root && !p.ended() {
 					any = true
-					_ = unix.PidfdSendSignal(fd, syscall.SIGKILL, nil, 0)
+					_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 				}
 				unix.Close(fd)
 			}
