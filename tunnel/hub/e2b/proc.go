@@ -99,7 +99,7 @@ func (p *proc) pump(s Stream, limit time.Duration) {
 		}
 		switch m := msg.Payload.(type) {
 		case *wire.ProcessOutput:
-			p.tell(dataEvent(m), len(m.Data))
+			p.tell(dataEvent(m), len(m.Data)+perEvent)
 		case *wire.ProcessExited:
 			if m.TimedOut {
 				p.err = connect.NewError(connect.CodeDeadlineExceeded, sentence(fmt.Sprintf("The command was stopped after its time limit of %g seconds.", limit.Seconds())))

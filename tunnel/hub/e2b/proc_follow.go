@@ -10,9 +10,13 @@ import (
 	"localpc/tunnel/hub/e2b/process"
 )
 
-// waiting is how much output waits for one client, in bytes. What is more
-// holds the process back.
-const waiting = 1 << 20
+// waiting is how much output waits for one client, in bytes, and perEvent what
+// each piece of it takes beside its data: a program may print one character at a
+// time. What is more holds the process back.
+const (
+	waiting  = 1 << 20
+	perEvent = 256
+)
 
 // patience is how long one client may keep the others of a process waiting
 // before it is let go.
