@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"localpc/tunnel/hub/store"
@@ -137,10 +139,17 @@ func (f *Face) endMoved() {
 
 // pauseAtEnd pauses each sandbox that asked for it at the end of its time,
 // shortly before the computer, whose clock it is, would end it. One whose
-// computer cannot be reached just then ends there.
+// computer cannot be reached just then ends there, and holds up no other.
 func (f *Face) pauseAtEnd() {
+	var pausing sync.WaitGroup
+	defer pausing.Wait()
+	var mu sync.Mutex
+	var under []string // those that are being paused; guarded by mu
 	for {
-		b, err := f.o.Store.NextPause(f.ctx)
+		mu.Lock()
+		but := slices.Clone(under)
+		mu.Unlock()
+		b, err := f.o.Store.NextPause(f.ctx, but...)
 		var left time.Duration
 		switch {
 		case f.ctx.Err() != nil:
@@ -154,12 +163,17 @@ func (f *Face) pauseAtEnd() {
 			left = f.o.Store.PauseIn(b)
 		}
 		if left <= 0 {
-			err := f.pauseSandbox(f.ctx, b.ID, true)
-			if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, errPaused) {
-				continue
-			}
-			f.o.Log.Warn("A sandbox could not be paused at its end", "session", b.ID, "err", err)
-			left = lookAgain
+			mu.Lock()
+			under = append(under, b.ID)
+			mu.Unlock()
+			pausing.Go(func() {
+				f.pauseNow(b.ID)
+				mu.Lock()
+				under = slices.DeleteFunc(under, func(id string) bool { return id == b.ID })
+				mu.Unlock()
+				f.endMoved()
+			})
+			continue
 		}
 		t := time.NewTimer(left)
 		select {
@@ -169,6 +183,17 @@ func (f *Face) pauseAtEnd() {
 		}
 		t.Stop()
 	}
+}
+
+// pauseNow pauses a sandbox at its end; where that fails, it waits for the time
+// of the next try.
+func (f *Face) pauseNow(id string) {
+	err := f.pauseSandbox(f.ctx, id, true)
+	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, errPaused) {
+		return
+	}
+	f.o.Log.Warn("A sandbox could not be paused at its end", "session", id, "err", err)
+	sleep(f.ctx, lookAgain)
 }
 
 // pause serves POST …/pause; 409 is what the SDKs take for "paused already".

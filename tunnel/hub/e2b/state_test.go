@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -273,4 +274,34 @@ func TestDeclinedOnce(t *testing.T) {
 	if len(asked) != n+1 {
 		t.Error("the person was not asked again later")
 	}
+}
+
+// A computer that does not answer keeps no other sandbox from being paused at
+// its end.
+func TestPauseAtEndBesideOneThatHangs(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	hangs := "" // the one that is asked first
+	s := newSDK(t, func(ctx context.Context, m wire.Message) error {
+		if m.Type != wire.TypeSessionPause {
+			return nil
+		}
+		id := m.Payload.(*wire.SessionRef).SessionID
+		mu.Lock()
+		if hangs == "" {
+			hangs = id
+		}
+		hang := hangs == id
+		mu.Unlock()
+		if hang {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	var ids []string
+	s.js(t, `
+const o = { timeoutMs: 4000, lifecycle: { onTimeout: 'pause' } }
+out([(await Sandbox.create(o)).sandboxId, (await Sandbox.create(o)).sandboxId])`, &ids)
+	eventually(t, "the other one is paused", func() bool { return s.Asleep(ids[0]) || s.Asleep(ids[1]) })
 }

@@ -147,10 +147,14 @@ func (s *Store) PauseIn(b Sandbox) time.Duration {
 }
 
 // NextPause gives the running sandbox that is the next to be paused at its
-// end. ErrNotFound when there is none.
-func (s *Store) NextPause(ctx context.Context) (Sandbox, error) {
-	return s.scanSandbox(s.db.QueryRowContext(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
-		WHERE ended = 0 AND paused = 0 AND end_pauses = 1 AND ends_at > ? ORDER BY ends_at - min(?, life / 5) LIMIT 1`, ms(s.steady()), pauseLead.Milliseconds()).Scan)
+// end, but for those named. ErrNotFound when there is none.
+func (s *Store) NextPause(ctx context.Context, but ...string) (Sandbox, error) {
+	query, args := `SELECT `+sandboxColumns+` FROM sandboxes WHERE ended = 0 AND paused = 0 AND end_pauses = 1 AND ends_at > ?`, []any{ms(s.steady())}
+	for _, id := range but {
+		query += ` AND id <> ?`
+		args = append(args, id)
+	}
+	return s.scanSandbox(s.db.QueryRowContext(ctx, query+` ORDER BY ends_at - min(?, life / 5) LIMIT 1`, append(args, pauseLead.Milliseconds())...).Scan)
 }
 
 // EndSandbox ends a sandbox that runs or is paused. ErrNotFound when none does.
