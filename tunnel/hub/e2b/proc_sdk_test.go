@@ -18,8 +18,8 @@ func TestSDKStdin(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *sdk) {
 		var got struct {
 			None, Echoed, Split, Closed string
-			Count                       string
-			Late, Without               *failure
+			Count, Much                 string
+			Late, Without, TooMuch      *failure
 			CanClose                    bool
 			ExitCode                    int
 		}
@@ -39,6 +39,9 @@ r.split = (await c.wait()).stdout
 const n = await s.commands.run('head -c 2000000 | wc -c', { background: true, stdin: true })
 await s.commands.sendStdin(n.pid, 'x'.repeat(1_500_000)); await s.commands.sendStdin(n.pid, 'y'.repeat(500_000))
 r.count = (await n.wait()).stdout
+const m = await s.commands.run('head -c 8000000 | wc -c', { background: true, stdin: true })
+r.tooMuch = await failure(s.commands.sendStdin(m.pid, 'x'.repeat(16_000_000)))
+await s.commands.sendStdin(m.pid, 'x'.repeat(8_000_000)); r.much = (await m.wait()).stdout
 r.late = await failure(s.commands.sendStdin(n.pid, 'z'))
 const w = await s.commands.run('sleep 1', { background: true })
 r.without = await failure(s.commands.sendStdin(w.pid, 'x'))
@@ -49,6 +52,10 @@ if (r.canClose) {
   const e = await failure(k.wait()); r.closed = e.stdout; r.exitCode = e.exitCode
 }
 out(r)`, &got)
+		if strings.TrimSpace(got.Much) != "8000000" {
+			t.Errorf("of much at once %q bytes came", got.Much)
+		}
+		got.TooMuch.is(t, "too much at once", "SandboxError", "At most 9 MiB")
 		if got.None != "none\n" || got.Echoed != "got one\nand two\n" || got.Split != "hä😀\n" || strings.TrimSpace(got.Count) != "2000000" {
 			t.Errorf("got %+v", got)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -18,8 +19,12 @@ import (
 	"localpc/tunnel/wire"
 )
 
-// maxRPCBody bounds one call of a process or file service.
-const maxRPCBody = 3 << 20
+// maxRPCBody bounds one call of a process or file service: maxInput, as it is
+// written in JSON, and what is around it.
+const (
+	maxRPCBody = maxInput/3*4 + 1<<20
+	maxInput   = 9 << 20
+)
 
 // timeoutHeader is how long the process may live, which the RPC library would
 // take for how long the call may.
@@ -73,6 +78,12 @@ func (f *Face) Sandbox() http.Handler {
 			return
 		}
 		if !f.admit(w, r, c, id) {
+			return
+		}
+		if isRPC(r) && r.ContentLength > maxRPCBody {
+			// The RPC library would call it too many requests.
+			_, _ = io.CopyN(io.Discard, r.Body, maxDrain)
+			failed(w, r, wire.Errorf(wire.CodeTooLarge, "At most %d MiB can be sent to a command in one call; send them in several.", maxInput>>20))
 			return
 		}
 		// GET /health answers for one that does not run, too.
