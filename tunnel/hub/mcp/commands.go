@@ -59,7 +59,7 @@ type runCommand struct {
 	Command    string            `json:"command" jsonschema:"the command line, run by bash"`
 	Cwd        string            `json:"cwd,omitempty" jsonschema:"the working directory; the session's folder by default"`
 	Env        map[string]string `json:"env,omitempty" jsonschema:"further environment variables"`
-	Timeout    float64           `json:"timeout_s,omitempty" jsonschema:"end it after so many seconds; by default 600 in the foreground, never in the background"`
+	Timeout    float64           `json:"timeout_s,omitempty" jsonschema:"end it after so many seconds; by default 600 in the foreground, and none in the background, where it ends with your session: an hour after your last call"`
 	Background bool              `json:"background,omitempty" jsonschema:"answer as soon as it runs, with a handle for read_output, send_input and stop_command"`
 	Input      bool              `json:"input,omitempty" jsonschema:"keep its standard input open for send_input; otherwise it is empty"`
 }

@@ -23,6 +23,7 @@ func (f *Face) readOutput(ctx context.Context, _ *sdk.CallToolRequest, who Princ
 	if err != nil {
 		return refusal(err)
 	}
+	f.looksAfter(ctx, c)
 	wait := min(time.Duration(in.Wait*float64(time.Second)), maxWaitAgain, f.o.Wait)
 	since := int64(-1)
 	if in.Since != nil {
@@ -73,6 +74,7 @@ func (f *Face) sendInput(ctx context.Context, _ *sdk.CallToolRequest, who Princi
 	case in.Text == "" && !in.End:
 		return refusal(wire.Errorf(wire.CodeInvalid, "There is nothing to send: text is empty."))
 	}
+	f.looksAfter(ctx, c)
 	full := wire.Errorf(wire.CodeOverloaded, "The command does not read its input at the moment; try again later.")
 	timer := time.NewTimer(soon)
 	defer timer.Stop()

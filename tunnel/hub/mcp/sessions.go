@@ -115,12 +115,8 @@ func (f *Face) session(ctx context.Context, j *job, m store.Machine, agent strin
 		return store.Sandbox{}, err
 	}
 	if b, ok := open[m.ID]; ok {
-		if time.Until(b.EndsAt) > ttl/2 || time.Since(b.Started) > maxAge {
+		if f.used(ctx, b) {
 			return b, nil
-		}
-		err := f.o.Backend.SetTTL(ctx, b, ttl)
-		if wire.CodeOf(err) != wire.CodeSessionNotOpen {
-			return b, nil // that it lives no longer is no reason not to use it
 		}
 	}
 	j.says(fmt.Sprintf("Waiting for the person at %s to allow: work on this computer", m.Name))
@@ -152,6 +148,27 @@ func (f *Face) session(ctx context.Context, j *job, m store.Machine, agent strin
 		return o.b, o.err
 	case <-ctx.Done():
 		return store.Sandbox{}, wire.Wrap(context.Cause(ctx), wire.CodeCancelled, "The call was cancelled.")
+	}
+}
+
+// used lets a session that is used live on; false: the computer does not know it
+// any more.
+func (f *Face) used(ctx context.Context, b store.Sandbox) bool {
+	if time.Until(b.EndsAt) > ttl/2 || time.Since(b.Started) > maxAge {
+		return true
+	}
+	// That it lives no longer is no reason not to use it.
+	return wire.CodeOf(f.o.Backend.SetTTL(ctx, b, ttl)) != wire.CodeSessionNotOpen
+}
+
+// looksAfter lets the session of a command live on whose program asks for it: at
+// its end the command would end, too.
+func (f *Face) looksAfter(ctx context.Context, c *command) {
+	if !c.running() {
+		return
+	}
+	if b, err := f.o.Store.Sandbox(ctx, c.b.ID); err == nil && !b.Ended {
+		f.used(ctx, b)
 	}
 }
 

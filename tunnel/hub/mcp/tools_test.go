@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
 )
 
@@ -244,4 +245,35 @@ func TestRefusalsAreSaid(t *testing.T) {
 	call(t, s, "list_directory", args{"machine": "Mac-2"}).fails(`no computer "Mac-2"`)
 	call(t, s, "list_directory", args{"machine": "mac-1"}).ok()
 	call(t, s, "list_directory", args{"machine": "machine-1"}).ok()
+}
+
+// A program that follows its command keeps its session, with which the command
+// would end.
+func TestFollowingACommandKeepsItsSession(t *testing.T) {
+	r := newRig(t, nil)
+	s := r.client(t, r.Key, "")
+	handle := call(t, s, "run_command", args{"command": "cat", "background": true, "input": true}).ok("Started").str("handle")
+	ends := func() time.Duration {
+		t.Helper()
+		list, _ := call(t, s, "list_machines", nil).ok().all["machines"].([]any)
+		at, _ := list[0].(map[string]any)["session_ends"].(string)
+		end, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatalf("the session ends at %q: %v", at, err)
+		}
+		return time.Until(end)
+	}
+	for tool, with := range map[string]args{"read_output": {"handle": handle}, "send_input": {"handle": handle, "text": "x\n"}} {
+		b := store.Sandbox{ID: r.Sessions()[0], User: store.OwnerID, Machine: r.MachineID}
+		if err := r.Hub.SetTTL(t.Context(), b, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if left := ends(); left > 11*time.Minute {
+			t.Fatalf("the session has %s left", left)
+		}
+		if call(t, s, tool, with).ok(); ends() < 50*time.Minute {
+			t.Errorf("after %s the session has %s left", tool, ends())
+		}
+	}
+	call(t, s, "stop_command", args{"handle": handle}).ok()
 }
