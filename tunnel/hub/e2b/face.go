@@ -69,7 +69,7 @@ type Face struct {
 	mu    sync.Mutex
 	procs map[string]map[*proc]struct{} // by sandbox; guarded by mu
 	sizes map[string]size               // by machine; guarded by mu
-	lines map[string]*line              // by sandbox, where one stands in line; guarded by mu
+	lines map[string]*line              // by sandbox and kind, where one stands in line; guarded by mu
 }
 
 // New makes a face that ends with ctx or Close.

@@ -33,7 +33,7 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := callOf(r.Context())
-	req := &wire.FileRead{SessionID: c.sandbox.ID, Path: q.Get("path"), WaitMS: f.wait(c)}
+	req := &wire.FileRead{SessionID: c.sandbox.ID, Path: q.Get("path")}
 	asked := parseRange(r)
 	if packed {
 		asked = span{}
@@ -60,17 +60,15 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 		n := asked.end - asked.start + 1
 		req.Length = &n
 	}
-	s, err := f.o.Backend.Do(r.Context(), c.sandbox, wire.TypeFileRead, req)
+	s, msg, err := f.opened(r.Context(), c, wire.TypeFileRead, func() wire.Payload {
+		req.WaitMS = f.wait(c)
+		return req
+	})
 	if err != nil {
 		httpError(w, err)
 		return
 	}
 	defer s.Close()
-	msg, err := s.Recv()
-	if err != nil {
-		httpError(w, err)
-		return
-	}
 	head, ok := msg.Payload.(*wire.FileContents)
 	if !ok {
 		httpError(w, wire.Errorf(wire.CodeInternal, "The computer did not say how long the file is."))
@@ -91,15 +89,13 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 
 // file describes what a name leads to, which must be a file.
 func (f *Face) file(ctx context.Context, c *call, name string) (*wire.Entry, error) {
-	s, err := f.o.Backend.Do(ctx, c.sandbox, wire.TypeFileStat, &wire.FileStat{SessionID: c.sandbox.ID, Path: name, Follow: true, WaitMS: f.wait(c)})
+	s, msg, err := f.opened(ctx, c, wire.TypeFileStat, func() wire.Payload {
+		return &wire.FileStat{SessionID: c.sandbox.ID, Path: name, Follow: true, WaitMS: f.wait(c)}
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
-	msg, err := s.Recv()
-	if err != nil {
-		return nil, err
-	}
+	s.Close()
 	switch reply, ok := msg.Payload.(*wire.FileStatResponse); {
 	case !ok:
 		return nil, wire.Errorf(wire.CodeInternal, "The computer did not say what there is.")

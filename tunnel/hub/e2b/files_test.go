@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"localpc/tunnel"
+	"localpc/tunnel/hub"
 	"localpc/tunnel/wire"
 )
 
@@ -237,6 +239,48 @@ func TestPackedDownload(t *testing.T) {
 		}
 		if c.status == 200 && body != text || c.status == 206 && body != text[:7] {
 			t.Errorf("%q: %d bytes of another text", c.accept, len(body))
+		}
+	}
+}
+
+// Programs write and read many files at once, and SDKs send each one that is
+// packed by itself. A computer that has no room for all of them makes them wait.
+func TestSDKManyFilesAtOnce(t *testing.T) {
+	t.Parallel()
+	slow := func(_ context.Context, m wire.Message) error {
+		switch m.Type {
+		case wire.TypeFileWrite, wire.TypeFileRead, wire.TypeFileStat, wire.TypeFileList, wire.TypeFileMkdir, wire.TypeFileDelete:
+			time.Sleep(100 * time.Millisecond)
+		}
+		return nil
+	}
+	for _, version := range versions {
+		s := newSDK(t, slow, func(_ *hub.Options, o *tunnel.Options) { o.MaxConcurrent = 8 })
+		s.version = version
+		var got struct {
+			Wrote, Read, Asked, Listed, Made, Packed, Large, Removed int
+			Why                                                      []string
+		}
+		s.js(t, `
+const s = await Sandbox.create(), f = s.files, r = { why: [] }
+const all = async (n, call) => {
+  const ends = await Promise.allSettled([...Array(n).keys()].map(call))
+  for (const e of ends) if (e.status == 'rejected') r.why.push(e.reason.constructor.name + ': ' + e.reason.message)
+  return ends.filter(e => e.status == 'fulfilled' && e.value).length
+}
+r.wrote = await all(60, i => f.write('d/' + i, 'of ' + i))
+r.read = await all(60, async i => await f.read('d/' + i) == 'of ' + i)
+r.asked = await all(60, async i => (await f.getInfo('d/' + i)).name == String(i))
+r.listed = await all(20, async () => (await f.list('d')).length == 60)
+r.made = await all(20, i => f.makeDir('m/' + i))
+r.packed = '`+s.version+`' == 'e2b-2.15' ? 60 : (await f.write([...Array(60).keys()].map(i => ({ path: 'p/' + i, data: 'packed '.repeat(1000) })), { gzip: true }).catch(e => (r.why.push(e.message), []))).length
+const large = 'x'.repeat(3_000_000)
+r.large = await all(12, async i => { await f.write('l/' + i, large); return (await f.read('l/' + i)).length == large.length })
+r.removed = await all(60, async i => { await f.remove('d/' + i); return true })
+r.why = [...new Set(r.why)]
+out(r)`, &got)
+		if got.Wrote != 60 || got.Read != 60 || got.Asked != 60 || got.Listed != 20 || got.Made != 20 || got.Packed != 60 || got.Large != 12 || got.Removed != 60 {
+			t.Errorf("%s: %+v", version, got)
 		}
 	}
 }

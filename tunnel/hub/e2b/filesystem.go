@@ -21,24 +21,20 @@ type directories struct{ f *Face }
 var _ filesystem.FilesystemHandler = directories{}
 
 // unary sends a request whose reply is one frame.
-func (f *Face) unary(ctx context.Context, t wire.Type, p wire.Payload) (wire.Payload, error) {
+func (f *Face) unary(ctx context.Context, t wire.Type, p func() wire.Payload) (wire.Payload, error) {
 	if err := rpcUser(ctx); err != nil {
 		return nil, err
 	}
-	s, err := f.o.Backend.Do(ctx, callOf(ctx).sandbox, t, p)
+	s, msg, err := f.opened(ctx, callOf(ctx), t, p)
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	defer s.Close()
-	msg, err := s.Recv()
-	if err != nil {
-		return nil, rpcError(err)
-	}
+	s.Close()
 	return msg.Payload, nil
 }
 
 // entry sends a request whose reply describes one path.
-func (d directories) entry(ctx context.Context, t wire.Type, p wire.Payload, path string) (*filesystem.EntryInfo, error) {
+func (d directories) entry(ctx context.Context, t wire.Type, p func() wire.Payload, path string) (*filesystem.EntryInfo, error) {
 	reply, err := d.f.unary(ctx, t, p)
 	if err != nil {
 		return nil, err
@@ -55,7 +51,9 @@ func (d directories) Stat(ctx context.Context, r *filesystem.StatRequest) (*file
 		return nil, rpcError(err)
 	}
 	c := callOf(ctx)
-	e, err := d.entry(ctx, wire.TypeFileStat, &wire.FileStat{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}, r.GetPath())
+	e, err := d.entry(ctx, wire.TypeFileStat, func() wire.Payload {
+		return &wire.FileStat{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}
+	}, r.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +62,9 @@ func (d directories) Stat(ctx context.Context, r *filesystem.StatRequest) (*file
 
 func (d directories) MakeDir(ctx context.Context, r *filesystem.MakeDirRequest) (*filesystem.MakeDirResponse, error) {
 	c := callOf(ctx)
-	e, err := d.entry(ctx, wire.TypeFileMkdir, &wire.FilePath{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}, r.GetPath())
+	e, err := d.entry(ctx, wire.TypeFileMkdir, func() wire.Payload {
+		return &wire.FilePath{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}
+	}, r.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,9 @@ func (d directories) MakeDir(ctx context.Context, r *filesystem.MakeDirRequest) 
 
 func (d directories) Move(ctx context.Context, r *filesystem.MoveRequest) (*filesystem.MoveResponse, error) {
 	c := callOf(ctx)
-	e, err := d.entry(ctx, wire.TypeFileMove, &wire.FileMove{SessionID: c.sandbox.ID, Src: r.GetSource(), Dst: r.GetDestination(), WaitMS: d.f.wait(c)}, r.GetDestination())
+	e, err := d.entry(ctx, wire.TypeFileMove, func() wire.Payload {
+		return &wire.FileMove{SessionID: c.sandbox.ID, Src: r.GetSource(), Dst: r.GetDestination(), WaitMS: d.f.wait(c)}
+	}, r.GetDestination())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,9 @@ func (d directories) Move(ctx context.Context, r *filesystem.MoveRequest) (*file
 
 func (d directories) Remove(ctx context.Context, r *filesystem.RemoveRequest) (*filesystem.RemoveResponse, error) {
 	c := callOf(ctx)
-	if _, err := d.f.unary(ctx, wire.TypeFileDelete, &wire.FileDelete{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}); err != nil {
+	if _, err := d.f.unary(ctx, wire.TypeFileDelete, func() wire.Payload {
+		return &wire.FileDelete{SessionID: c.sandbox.ID, Path: r.GetPath(), WaitMS: d.f.wait(c)}
+	}); err != nil {
 		return nil, err
 	}
 	return &filesystem.RemoveResponse{}, nil
@@ -96,15 +100,15 @@ func (d directories) ListDir(ctx context.Context, r *filesystem.ListDirRequest) 
 		return nil, rpcError(err)
 	}
 	c := callOf(ctx)
-	s, err := d.f.o.Backend.Do(ctx, c.sandbox, wire.TypeFileList,
-		&wire.FileList{SessionID: c.sandbox.ID, Path: r.GetPath(), Depth: int(max(r.GetDepth(), 1)), WaitMS: d.f.wait(c)})
+	s, msg, err := d.f.opened(ctx, c, wire.TypeFileList, func() wire.Payload {
+		return &wire.FileList{SessionID: c.sandbox.ID, Path: r.GetPath(), Depth: int(max(r.GetDepth(), 1)), WaitMS: d.f.wait(c)}
+	})
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	defer s.Close()
 	out := &filesystem.ListDirResponse{}
-	for {
-		msg, err := s.Recv()
+	for ; ; msg, err = s.Recv() {
 		if err != nil {
 			return nil, rpcError(err)
 		}

@@ -54,7 +54,7 @@ func (p processes) Start(ctx context.Context, r *process.StartRequest, out *conn
 	}
 	var proc *proc
 	var sub *subscriber
-	err := p.f.inLine(ctx, c, func() (err error) {
+	err := p.f.inLine(ctx, c, forCommands, func() (err error) {
 		req.WaitMS = p.f.wait(c)
 		proc, sub, err = p.f.start(ctx, c, req, &process.ProcessInfo{Config: config, Tag: r.Tag})
 		return err

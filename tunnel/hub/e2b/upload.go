@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -144,23 +145,72 @@ func (f *Face) form(r *http.Request, q url.Values) ([]written, error) {
 // answer. The person is asked, if at all, when all of it is there.
 func (f *Face) write(r *http.Request, name string, body io.Reader) (written, error) {
 	c := callOf(r.Context())
+	begun := &replay{r: body}
+	var e *wire.Entry
+	var late error // no room, and the body can't be sent anew
+	err := f.inLine(r.Context(), c, forFiles, func() (err error) {
+		begun.at = 0
+		if e, err = f.writeOnce(r, c, name, begun); full(err) && begun.gone {
+			late, err = err, nil
+		}
+		return err
+	})
+	if err = cmp.Or(err, late); err != nil {
+		return written{}, err
+	}
+	return written{Name: e.Name, Path: e.Path, Type: "file", Metadata: e.Metadata}, nil
+}
+
+func (f *Face) writeOnce(r *http.Request, c *call, name string, body io.Reader) (*wire.Entry, error) {
 	s, err := f.o.Backend.Do(r.Context(), c.sandbox, wire.TypeFileWrite, &wire.FileWrite{SessionID: c.sandbox.ID, Path: name, Metadata: metadata(r.Header), WaitMS: f.wait(c)})
 	if err != nil {
-		return written{}, err
+		return nil, err
 	}
 	defer s.Close()
 	if err := sendAll(s, body); err != nil && !errors.Is(err, io.EOF) {
-		return written{}, err
+		return nil, err
 	}
 	msg, err := s.Recv()
 	if err != nil {
-		return written{}, err
+		return nil, err
 	}
 	stat, ok := msg.Payload.(*wire.FileStatResponse)
 	if !ok || stat.Entry == nil {
-		return written{}, wire.Errorf(wire.CodeInternal, "The computer did not say what it wrote.")
+		return nil, wire.Errorf(wire.CodeInternal, "The computer did not say what it wrote.")
 	}
-	return written{Name: stat.Entry.Name, Path: stat.Entry.Path, Type: "file", Metadata: stat.Entry.Metadata}, nil
+	return stat.Entry, nil
+}
+
+// maxReplay is more than is sent before a computer that has no room has said so.
+const maxReplay = wire.InitialCredit + 2*wire.MaxChunk
+
+// replay is a body that can be read anew while little of it has come.
+type replay struct {
+	r    io.Reader
+	kept []byte
+	at   int   // of kept, what comes next
+	gone bool  // more has come than is kept
+	err  error // of r: it follows what is kept
+}
+
+func (p *replay) Read(b []byte) (int, error) {
+	switch {
+	case p.at < len(p.kept):
+		n := copy(b, p.kept[p.at:])
+		p.at += n
+		return n, nil
+	case p.err != nil:
+		return 0, p.err
+	}
+	n, err := p.r.Read(b)
+	p.err = err
+	if p.gone = p.gone || len(p.kept)+n > maxReplay; p.gone {
+		p.kept, p.at = nil, 0
+	} else {
+		p.kept = append(p.kept, b[:n]...)
+		p.at = len(p.kept)
+	}
+	return n, err
 }
 
 // sendAll sends body in chunks. io.EOF means that the machine has answered
