@@ -71,6 +71,9 @@ func BenchmarkLanes(b *testing.B) {
 		for _, r := range rows {
 			printRow(w, r, rows[0], rows[1])
 		}
+		ours := median(rows[3].took)
+		aim(w, "contained, less the line, to bare", ratio(ours-median(rows[2].took)+median(rows[0].took), median(rows[0].took)), 1.5)
+		aim(w, "contained, to ssh", ratio(ours, median(rows[1].took)), 0.2)
 		w.Flush()
 
 		fmt.Fprintf(w, "\nround trip %s: 100 MiB\tmedian\tMiB/s\tto scp\n", delay)
@@ -95,7 +98,10 @@ func BenchmarkLanes(b *testing.B) {
 		takeTurns(b, moves, 3, 0)
 		for i, r := range moves {
 			m := median(r.took)
-			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.2f ×\n", r.name, m.Round(time.Millisecond), 100/m.Seconds(), float64(m)/float64(median(moves[i&^1].took)))
+			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.2f ×\n", r.name, m.Round(time.Millisecond), 100/m.Seconds(), ratio(m, median(moves[i&^1].took)))
+		}
+		for i, way := range []string{"there", "back"} {
+			aim(w, "100 MiB "+way+", to scp", ratio(median(moves[2*i+1].took), median(moves[2*i].took)), 1)
 		}
 		w.Flush()
 
@@ -120,21 +126,44 @@ func BenchmarkLanes(b *testing.B) {
 			}
 			for _, r := range append([]*timed{idle}, during...) {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%.1f ×\n", r.name, median(r.took).Round(10*time.Microsecond), quantile(r.took, 0.95).Round(10*time.Microsecond),
-					float64(quantile(r.took, 0.95))/float64(quantile(idle.took, 0.95)))
+					ratio(quantile(r.took, 0.95), quantile(idle.took, 0.95)))
+			}
+			if who.name == "localpc" {
+				for _, r := range during {
+					aim(w, "p95, "+strings.TrimPrefix(r.name, "localpc, "), ratio(quantile(r.took, 0.95), quantile(idle.took, 0.95)), 2)
+				}
 			}
 		}
 		w.Flush()
 	}
 	lane.connect(b, 0)
-	fmt.Fprintln(w, "\n10 GiB back\ttook\tMiB/s\tlocalpc grew by\tlocalpc-hub grew by")
-	took, grown := lane.large(b, 10<<30)
-	fmt.Fprintf(w, "localpc\t%s\t%.0f\t%.1f MB\t%.1f MB\n", took.Round(time.Second), 10*1024/took.Seconds(), float64(grown[0])/1e6, float64(grown[1])/1e6)
+	fmt.Fprintln(w, "\n10 GiB\ttook\tMiB/s\tlocalpc grew by\tlocalpc-hub grew by")
+	for _, way := range []struct {
+		name string
+		do   func(size int64) error
+	}{
+		{"there", lane.fill}, {"back", func(size int64) error { return lane.download(lane.last, size) }},
+	} {
+		took, grown := lane.grows(b, func() error { return way.do(10 << 30) })
+		fmt.Fprintf(w, "localpc, %s\t%s\t%.0f\t%.1f MB\t%.1f MB\n", way.name, took.Round(time.Second), 10*1024/took.Seconds(), float64(grown[0])/1e6, float64(grown[1])/1e6)
+	}
 }
+
+// aim prints what was measured beside the most that it should be, by design.
+func aim(w io.Writer, what string, got, most float64) {
+	word := "met"
+	if got > most {
+		word = "missed"
+	}
+	fmt.Fprintf(w, "  aim: %s\t%.2f ×\tat most %g ×\t%s\n", what, got, most, word)
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 func printRow(w io.Writer, r, bare, ssh *timed) {
 	m := median(r.took)
 	fmt.Fprintf(w, "%s\t%s\t%s\t%.1f ×\t%.2f ×\n", r.name, m.Round(10*time.Microsecond), quantile(r.took, 0.95).Round(10*time.Microsecond),
-		float64(m)/float64(median(bare.took)), float64(m)/float64(median(ssh.took)))
+		ratio(m, median(bare.took)), ratio(m, median(ssh.took)))
 }
 
 // takeTurns runs each row once a round, so that what else the computer does
@@ -406,9 +435,21 @@ func (l *lane) command() error {
 }
 
 // upload makes a new file each time: to replace one is another question.
-func (l *lane) upload(data []byte) error {
+func (l *lane) upload(data []byte) error { return l.put(bytes.NewReader(data)) }
+
+// fill uploads so many zeros.
+func (l *lane) fill(size int64) error { return l.put(io.LimitReader(zeros{}, size)) }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func (l *lane) put(data io.Reader) error {
 	name := fmt.Sprint("payload", l.uploads.Add(1))
-	resp, err := l.do("POST", "/sbx/files?path="+name, bytes.NewReader(data))
+	resp, err := l.do("POST", "/sbx/files?path="+name, data)
 	if err != nil {
 		return err
 	}
@@ -437,19 +478,9 @@ func (l *lane) download(name string, size int64) error {
 	return err
 }
 
-// large brings back one file of size, and says by how much the two programs
-// grew meanwhile at most.
-func (l *lane) large(b *testing.B, size int64) (took time.Duration, grown [2]int64) {
-	f, err := os.Create(filepath.Join(l.folder, "large"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	err = f.Truncate(size) // a hole costs no disk
-	f.Close()
-	if err != nil {
-		b.Fatal(err)
-	}
-	l.d.Give(l.folder)
+// grows says how long it took, and by how much the two programs grew meanwhile
+// at most.
+func (l *lane) grows(b *testing.B, do func() error) (took time.Duration, grown [2]int64) {
 	pids := [2]int{l.machine.PID, l.hubProcess.PID}
 	var before [2]int64
 	for i, pid := range pids {
@@ -457,7 +488,7 @@ func (l *lane) large(b *testing.B, size int64) (took time.Duration, grown [2]int
 	}
 	done := make(chan error, 1)
 	began := time.Now()
-	go func() { done <- l.download("large", size) }()
+	go func() { done <- do() }()
 	for {
 		select {
 		case err := <-done:
