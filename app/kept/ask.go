@@ -49,7 +49,7 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 				q.during = append(q.during, st.Rel)
 			}
 		}
-		q.long, q.mixed = max(q.long, of.about.Long), q.mixed || of.about.Mixed && len(w.of) == 1
+		q.long = max(q.long, of.about.Long)
 	}
 	return q.words(), nil
 }
@@ -71,7 +71,6 @@ type asking struct {
 	newer  []string // was worked on since
 	during []string // changed while a command ran
 	long   time.Duration
-	mixed  bool
 }
 
 func (q *asking) words() string {
@@ -80,14 +79,13 @@ func (q *asking) words() string {
 		words = append(words, listed(q.newer)+" changed after this, by you or another program.")
 	}
 	if q.long > 0 {
-		ran := fmt.Sprintf("%d seconds", int(q.long.Seconds()))
+		ran := "a moment"
 		if q.long >= 2*time.Minute {
 			ran = fmt.Sprintf("%d minutes", int(q.long.Minutes()))
+		} else if q.long >= longRun {
+			ran = fmt.Sprintf("%d seconds", int(q.long.Seconds()))
 		}
-		words = append(words, fmt.Sprintf("A command ran for %s. All that changed in the folder in that time counts as its work, your own changes too: %s.", ran, listed(q.during)))
-	}
-	if q.mixed {
-		words = append(words, "Another command worked on the same files at that time; what it did to them is taken back, too.")
+		words = append(words, fmt.Sprintf("A command ran for %s. All that changed in the folder in that time counts as its work, also what you or others did: %s.", ran, listed(q.during)))
 	}
 	if len(words) == 0 {
 		return ""

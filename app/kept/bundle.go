@@ -59,12 +59,16 @@ func (k *Kept) discard(name string) {
 
 func aligned(n int64) int64 { return (n + block - 1) &^ (block - 1) }
 
-// probe finds out whether f's contents can be shared.
-func (b *bundle) probe(f *os.File) bool {
-	if !b.tried {
+// probe finds out whether the contents of what is at name can be shared.
+func (b *bundle) probe(d *dir, name string) {
+	f, n, err := d.open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if n.Kind == kindFile && n.Size >= block {
 		b.tried, b.shares = true, clone(b.f, aligned(b.end), f, 0, 0)
 	}
-	return b.shares
 }
 
 // add puts size bytes of f from at into the bundle, or as many as there are.
@@ -183,8 +187,22 @@ func (b *bundle) list(t tree) (at [2]int64, err error) {
 }
 
 // keep holds what is at name in d as the step's old version, in a bundle of its
-// own of at most so many bytes.
+// own of at most so many bytes; anew, but not for ever, when somebody worked on it
+// meanwhile.
 func (k *Kept) keep(ctx context.Context, d *dir, name string, st *step, most int64) (size int64, err error) {
+	for range 3 {
+		k.discard(st.object)
+		if size, err = k.copyOf(ctx, d, name, st, most); err != nil {
+			return 0, err
+		}
+		if now, err := d.stateOf(ctx, name, true); err == nil && now == st.Before {
+			break
+		}
+	}
+	return size, nil
+}
+
+func (k *Kept) copyOf(ctx context.Context, d *dir, name string, st *step, most int64) (size int64, err error) {
 	b, err := k.newBundle()
 	if err != nil {
 		return 0, err

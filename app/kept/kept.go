@@ -70,11 +70,9 @@ type kept struct {
 // about is what a request's notes know beside its steps. Serialised.
 type about struct {
 	Format int `json:"format"`
-	// Long: how long a command ran, where that was long enough for a person to
-	// have worked in the folder meanwhile. Mixed: another command of ours worked
-	// on the same names.
-	Long  time.Duration `json:"long,omitempty"`
-	Mixed bool          `json:"mixed,omitempty"`
+	// Long: how long a command ran, where others have worked in the folder
+	// meanwhile, or a person had the time to.
+	Long time.Duration `json:"long,omitempty"`
 }
 
 // format is how old versions and steps are written now. 2: bundles.
@@ -242,13 +240,6 @@ func (k *Kept) Tidy(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(list, func(a, b *kept) int { return int(a.Place - b.Place) })
-	var idle []*mirror
-	for folder, m := range k.mirrors {
-		if m.idle(now) {
-			idle = append(idle, m)
-			delete(k.mirrors, folder)
-		}
-	}
 	for i, r := range list {
 		// What has no old versions costs nothing, and is in nobody's way.
 		if consent.Over(r.Time, now, For) || left > k.o.Limit() && r.Bytes > 0 || i < len(list)-maxRequests {
@@ -257,9 +248,6 @@ func (k *Kept) Tidy(ctx context.Context) {
 		}
 	}
 	k.mu.Unlock()
-	for _, m := range idle {
-		m.drop()
-	}
 	for _, r := range gone {
 		if err := k.forget(ctx, r.Request); err != nil {
 			k.o.Log.Warn("An old version could not be removed", "err", err)

@@ -34,32 +34,106 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child undoes and does again, for ever, and is killed.
+// child works for ever, and is killed: KEPT_DO tells at what.
 func child() {
-	base := os.Getenv("KEPT_CHILD")
-	st, err := store.Open(context.Background(), filepath.Join(base, "data"))
+	base, ctx := os.Getenv("KEPT_CHILD"), context.Background()
+	st, err := store.Open(ctx, filepath.Join(base, "data"))
+	var k *kept.Kept
 	if err == nil {
-		var k *kept.Kept
-		k, err = kept.Open(context.Background(), kept.Options{Dir: os.Getenv("KEPT_DIR"), Store: st, Limit: func() int64 { return 1 << 30 }})
-		var all []string
-		if err == nil {
-			err = json.Unmarshal([]byte(os.Getenv("KEPT_REQUESTS")), &all)
-		}
-		fmt.Println("begins")
-		for n := 0; err == nil; n++ {
-			id := fmt.Sprintf("%s-%d", os.Getenv("KEPT_ROUND"), n)
-			_, err = k.Undo(context.Background(), id, all, false)
+		k, err = kept.Open(ctx, kept.Options{Dir: os.Getenv("KEPT_DIR"), Store: st, Limit: func() int64 { return 1 << 30 }})
+	}
+	s := &capabilities.Session{ID: os.Getenv("KEPT_SESSION"), Folder: os.Getenv("KEPT_FOLDER")}
+	if err == nil {
+		s.FolderID, err = capabilities.FolderID(s.Folder)
+	}
+	var all []string
+	if err == nil {
+		err = json.Unmarshal([]byte(os.Getenv("KEPT_REQUESTS")), &all)
+	}
+	fmt.Println("begins")
+	for n := 0; err == nil; n++ {
+		id := fmt.Sprintf("%s-%d", os.Getenv("KEPT_ROUND"), n)
+		switch os.Getenv("KEPT_DO") {
+		case "undo":
+			_, err = k.Undo(ctx, id, all, false)
 			all = []string{id}
+		case "requests":
+			err = childRequest(ctx, k, s, id, n)
+		case "commands":
+			var w capabilities.Snapshot
+			if w, err = k.Snapshot(ctx, s, id); err == nil {
+				err = errors.Join(os.RemoveAll(filepath.Join(s.Folder, "d0")), os.MkdirAll(filepath.Join(s.Folder, "d0"), 0o755),
+					os.WriteFile(filepath.Join(s.Folder, "d0", "f"), []byte(id), 0o644), os.WriteFile(filepath.Join(s.Folder, "g0"), []byte(id), 0o644))
+				w.End(ctx)
+			}
 		}
 	}
 	fmt.Println(err)
 	os.Exit(3)
 }
 
+// childRequest replaces a file, deletes a folder, makes one, and moves it over
+// another, as file requests do.
+func childRequest(ctx context.Context, k *kept.Kept, s *capabilities.Session, id string, n int) error {
+	root, err := os.OpenRoot(s.Folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	notes := k.Begin(s, id)
+	defer notes.End()
+	file, dir := fmt.Sprint("g", n%3), fmt.Sprint("d", n%3)
+	in, err := root.OpenRoot(".")
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	new := filepath.Join(filepath.Dir(s.Folder), "new")
+	if err := os.WriteFile(new, []byte(id), 0o644); err != nil {
+		return err
+	}
+	c, err := notes.Replaces(ctx, in, file)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(new, filepath.Join(s.Folder, file)); err != nil {
+		return err
+	}
+	c.Done()
+	if c, _, err = notes.Takes(ctx, in, dir); err != nil {
+		return err
+	}
+	if err := root.RemoveAll(dir); err != nil {
+		return err
+	}
+	c.Done()
+	c = notes.Makes(in, dir)
+	if err := root.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	c.Done()
+	if c, err = notes.Replaces(ctx, in, "over"); err != nil {
+		return err
+	}
+	moves := notes.Moves(file, "over")
+	if err := root.Rename(file, "over"); err != nil {
+		return err
+	}
+	c.Done()
+	moves.Done()
+	c = notes.Makes(in, file)
+	if err := root.WriteFile(file, []byte(id), 0o644); err != nil {
+		return err
+	}
+	c.Done()
+	return nil
+}
+
 // rig is a session whose file requests are kept.
 type rig struct {
 	testing.TB
 	base  string
+	dir   string // of old versions
 	store *store.Store
 	k     *kept.Kept
 	e     *files.Executor
@@ -79,7 +153,10 @@ func newRigIn(t testing.TB, base, versions string) *rig {
 	r.s.FolderID, err = capabilities.FolderID(r.s.Folder)
 	must(t, err)
 	r.limit.Store(1 << 30)
-	r.open(versions)
+	if r.dir = versions; versions == "" {
+		r.dir = filepath.Join(base, "versions")
+	}
+	r.open()
 	t.Cleanup(func() {
 		r.e.Close()
 		r.k.Close()
@@ -92,16 +169,13 @@ func newRigIn(t testing.TB, base, versions string) *rig {
 	return r
 }
 
-func (r *rig) open(versions string) {
+func (r *rig) open() {
 	r.Helper()
-	if versions == "" {
-		versions = filepath.Join(r.base, "versions")
-	}
 	var err error
 	r.store, err = store.Open(context.Background(), filepath.Join(r.base, "data"))
 	must(r, err)
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
-	r.k, err = kept.Open(context.Background(), kept.Options{Dir: versions, Store: r.store, Limit: r.limit.Load, Log: log,
+	r.k, err = kept.Open(context.Background(), kept.Options{Dir: r.dir, Store: r.store, Limit: r.limit.Load, Log: log,
 		Now: func() time.Time { return began.Add(time.Duration(r.now.Add(1))) }})
 	must(r, err)
 	r.e = files.New(files.Options{Journal: filepath.Join(r.base, "journal"), Keep: r.k, Log: log})

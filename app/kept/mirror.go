@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -23,8 +22,7 @@ const (
 	mirrorTime  = 1500 * time.Millisecond
 	lookTime    = 80 * time.Millisecond
 	mirrorRoom  = 256 << 20 // is left free
-	mirrorIdle  = 15 * time.Minute
-	mirrorWaste = 1 << 30 // of what is held no more
+	mirrorWaste = 1 << 30   // of what is held no more
 )
 
 // leftOut are folders whose contents are made again by who made them. They are
@@ -57,10 +55,9 @@ type mirror struct {
 	room    int64           // that is free
 	lean    bool            // leftOut is left out
 	but     map[string]bool
-	fits    bool      // it was found to
-	began   time.Time // the last look that held everything
-	failed  time.Time // when it could not be held
-	used    time.Time
+	fits    bool             // it was found to
+	began   time.Time        // the last look that held everything
+	failed  time.Time        // when it could not be held
 	windows map[*window]bool // commands under way
 	last    int              // of their numbers
 }
@@ -104,15 +101,6 @@ func (k *Kept) Leave(folder string) {
 	}
 }
 
-// idle: no command has run there for long.
-func (m *mirror) idle(now time.Time) bool {
-	if !m.mu.TryLock() {
-		return false
-	}
-	defer m.mu.Unlock()
-	return len(m.windows) == 0 && now.Sub(m.used) > mirrorIdle
-}
-
 // drop removes what is held.
 func (m *mirror) drop() {
 	m.mu.Lock()
@@ -141,6 +129,13 @@ func isTemp(name string) bool {
 // held, too; what can't be is listed only, or with strict fails the look.
 func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict bool) (tree, error) {
 	now := make(tree, len(m.files))
+	if m.data == nil {
+		b, err := m.k.newBundle()
+		if err != nil {
+			return now, err
+		}
+		m.data, m.held = b, map[*entry]bool{}
+	}
 	m.room = m.k.dir.room()
 	if rel == "." {
 		m.but = map[string]bool{}
@@ -169,6 +164,9 @@ func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict
 			e = &entry{node: n}
 		}
 		now[rel] = e
+		if n.Kind == kindFile && n.Size >= block && !m.data.tried {
+			m.data.probe(d, name)
+		}
 		if n.Kind == kindDir && m.lean && leftOut[name] {
 			m.but[name], skip = true, fs.SkipDir
 		}
@@ -181,31 +179,13 @@ func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict
 	})
 }
 
-// bundle is where it is held.
-func (m *mirror) bundle() (*bundle, error) {
-	var err error
-	if m.data == nil {
-		m.data, err = m.k.newBundle()
-		m.held = map[*entry]bool{}
-	}
-	return m.data, err
-}
-
 // hold holds one name. What is being written, can't be read or has gone is not
 // held.
 func (m *mirror) hold(ctx context.Context, d *dir, name string, e *entry) error {
-	b, err := m.bundle()
-	if err != nil {
-		m.data = nil
-		return err
-	}
-	if e.Kind == kindFile && e.Size >= block && !b.tried {
-		probe(b, d, name)
-	}
 	if cost := m.costOf(e); m.cost+cost > mirrorBytes || m.room-cost < mirrorRoom {
 		return fmt.Errorf("%d bytes: %w", m.cost+cost, errTooMuch)
 	}
-	steady, err := b.take(ctx, d, name, e)
+	steady, err := m.data.take(ctx, d, name, e)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
@@ -220,21 +200,9 @@ func (m *mirror) hold(ctx context.Context, d *dir, name string, e *entry) error 
 	return nil
 }
 
-// probe finds out whether the file system shares what is at name with b.
-func probe(b *bundle, d *dir, name string) {
-	f, n, err := d.open(name, os.O_RDONLY, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if n.Kind == kindFile && n.Size >= block {
-		b.tried, b.shares = true, clone(b.f, aligned(b.end), f, 0, 0)
-	}
-}
-
 // costOf is what it costs to hold a file.
 func (m *mirror) costOf(e *entry) int64 {
-	if e.Kind != kindFile || m.data != nil && m.data.shares && e.Size >= block {
+	if e.Kind != kindFile || m.data.shares && e.Size >= block {
 		return 0
 	}
 	return e.Size
@@ -308,7 +276,11 @@ func (k *Kept) WouldSnapshot(ctx context.Context, s *capabilities.Session) (ok b
 		defer cancel()
 		err = m.fit(func() error {
 			now, err := m.look(ctx, folder, ".", false, true)
-			if err == nil && !m.affords(folder, now) {
+			cost := int64(0)
+			for _, e := range now {
+				cost += m.costOf(e)
+			}
+			if err == nil && cost > mirrorBytes {
 				err = errTooMuch
 			}
 			return err
@@ -321,37 +293,6 @@ func (k *Kept) WouldSnapshot(ctx context.Context, s *capabilities.Session) (ok b
 		}
 	}
 	return true, strings.Join(slices.Sorted(maps.Keys(m.but)), " and ")
-}
-
-// affords tells whether so much can be held. Whether contents can be shared only
-// trying tells.
-func (m *mirror) affords(folder *dir, now tree) bool {
-	var bytes int64
-	for _, e := range now {
-		if e.Kind == kindFile {
-			bytes += e.Size
-		}
-	}
-	if bytes <= mirrorBytes {
-		return true
-	}
-	b, err := m.bundle()
-	if err != nil {
-		m.data = nil
-		return false
-	}
-	for rel, e := range now {
-		if b.tried {
-			break
-		}
-		if e.Kind == kindFile && e.Size >= block {
-			if at, err := folder.at(folderAbove(rel)); err == nil {
-				probe(b, at, base(rel))
-				at.close()
-			}
-		}
-	}
-	return b.shares
 }
 
 // touched looks again at one name, and below it, after a request of ours:

@@ -73,35 +73,33 @@ func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err er
 // undone. Of what is not known to have been made it is looked.
 func (n *notes) end(folder *dir) error {
 	ctx := context.Background()
-	var made []*step
-	var not []int
+	var found, not []*step
+	var numbers []int
 	for _, st := range n.steps {
-		if !st.Made {
-			changed, err := st.look(ctx, folder)
-			if err != nil {
-				return err
-			}
-			st.Made = changed && !st.InPlace // who writes in place has its own way back
-		}
 		if st.Made {
-			made = append(made, st)
+			continue
+		}
+		changed, err := st.look(ctx, folder)
+		if err != nil {
+			return err
+		}
+		if st.Made = changed && !st.InPlace; st.Made { // who writes in place has its own way back
+			found = append(found, st)
 		} else {
-			not = append(not, st.n)
+			not, numbers = append(not, st), append(numbers, st.n)
 		}
 	}
-	if len(made) == 0 {
+	if len(not) == len(n.steps) {
 		return n.k.forget(ctx, n.r.Request)
 	}
-	if err := n.write(made...); err != nil {
+	if err := n.write(found...); err != nil {
 		return err
 	}
-	if err := n.k.o.Store.DropSteps(ctx, n.r.Request, not...); err != nil {
+	if err := n.k.o.Store.DropSteps(ctx, n.r.Request, numbers...); err != nil {
 		return err
 	}
-	for _, st := range n.steps {
-		if !st.Made {
-			n.k.discard(st.object)
-		}
+	for _, st := range not {
+		n.k.discard(st.object)
 	}
 	return n.k.ended(ctx, n.r)
 }
@@ -131,7 +129,11 @@ func (c change) Done() {
 		_, err = c.st.look(context.Background(), folder)
 		folder.close()
 	}
-	if c.st.Made = err == nil; !c.st.Made {
+	if err == nil {
+		c.st.Made = true
+		err = c.n.write(c.st)
+	}
+	if err != nil {
 		c.n.k.o.Log.Error("A change could not be noted", "err", err)
 		return
 	}
@@ -146,39 +148,41 @@ func (c change) Not() {
 }
 
 // keep begins a step that keeps a copy of what is at rel: whoever has it open, or
-// by another name, can't write to that.
-func (n *notes) keep(ctx context.Context, parent *os.Root, rel string, inPlace bool) (capabilities.Change, error) {
-	c := change{n, &step{Rel: rel, InPlace: inPlace}}
+// by another name, can't write to that. What is taken goes, also out of folders
+// that may not be written to.
+func (n *notes) keep(ctx context.Context, parent *os.Root, st *step, take bool) (c capabilities.Change, gone bool, err error) {
 	d, err := dirOf(parent)
 	if err == nil {
-		err = n.begin(ctx, d, c.st, max(0, n.k.o.Limit()-n.r.Bytes))
-		d.close()
+		defer d.close()
+		err = n.begin(ctx, d, st, max(0, n.k.o.Limit()-n.r.Bytes))
+	}
+	if take && errors.Is(err, fs.ErrNotExist) {
+		return change{}, false, nil // the caller finds out
 	}
 	if err != nil {
 		n.k.fail(n.r.Folder, err)
-		return nil, fmt.Errorf("keep the old version: %w", err)
+		return nil, false, fmt.Errorf("keep the old version: %w", err)
 	}
-	return c, nil
+	return change{n, st}, take && removeTree(d, base(st.Rel)) == nil, nil
 }
 
 func (n *notes) Replaces(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
-	return n.keep(ctx, parent, rel, false)
+	c, _, err := n.keep(ctx, parent, &step{Rel: rel}, false)
+	return c, err
 }
 
 func (n *notes) Rewrites(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
-	return n.keep(ctx, parent, rel, true)
+	c, _, err := n.keep(ctx, parent, &step{Rel: rel, InPlace: true}, false)
+	return c, err
 }
 
 func (n *notes) Leaves(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
-	return n.keep(ctx, parent, rel, false)
+	c, _, err := n.keep(ctx, parent, &step{Rel: rel}, false)
+	return c, err
 }
 
 func (n *notes) Takes(ctx context.Context, parent *os.Root, rel string) (_ capabilities.Change, gone bool, err error) {
-	if _, err := parent.Lstat(base(rel)); errors.Is(err, fs.ErrNotExist) {
-		return change{}, false, nil // the caller finds out
-	}
-	c, err := n.keep(ctx, parent, rel, false)
-	return c, false, err
+	return n.keep(ctx, parent, &step{Rel: rel}, true)
 }
 
 func (n *notes) Makes(_ *os.Root, rel string) capabilities.Change { return n.moves("", rel) }

@@ -40,12 +40,6 @@ func TestEachIsUndoneAndThatToo(t *testing.T) {
 				before := r.tree()
 				call := what(r)
 				request, said, err := r.do(call)
-				if name == "folder" && where != "" && os.Geteuid() != 0 {
-					if err == nil {
-						t.Error("a folder that may not be written to was deleted")
-					}
-					continue // it can't be moved away, and is copied
-				}
 				must(t, err)
 				after := r.tree()
 				if after == before {

@@ -43,7 +43,6 @@ func (k *Kept) Snapshot(ctx context.Context, s *capabilities.Session, request st
 	m := k.mirrorOf(s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used = arrived
 	if !m.began.After(arrived) { // a look that began meanwhile is as good
 		if err := m.sync(ctx); err != nil {
 			return nil, fmt.Errorf("hold the folder: %w", err)
@@ -121,6 +120,9 @@ func (w *window) changed(now tree) (names []string) {
 	all := map[string]bool{}
 	for _, t := range []tree{w.base, w.told, now} {
 		for rel := range t {
+			if w.base[rel] == now[rel] && len(w.told) == 0 {
+				continue // most are
+			}
 			if !all[rel] && differs(w.before(rel), now[rel]) && !(now[rel] == nil && w.m.lean && within(rel)) {
 				names = append(names, rel)
 			}
@@ -137,7 +139,6 @@ func (w *window) End(ctx context.Context) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.windows, w)
-	m.used = m.k.o.Now()
 	if w.void {
 		return []string{"what it changed can't be undone: its folder was left meanwhile"}
 	}
@@ -247,11 +248,9 @@ func (d *diff) all(ctx context.Context) (err error) {
 	// Folders that may not be written to any more get their mode back first.
 	slices.SortStableFunc(d.steps, func(a, b *step) int { return rank(a) - rank(b) })
 	n := &notes{k: k, r: k.newKept(d.w.s.ID, d.w.request, d.w.s.Folder, d.w.s.FolderID), steps: d.steps}
-	a := about{Mixed: d.w.mixed}
-	if long := k.o.Now().Sub(d.w.began); long >= longRun {
-		a.Long = long
+	if long := k.o.Now().Sub(d.w.began); long >= longRun || d.w.mixed {
+		n.r.tell(about{Long: long})
 	}
-	n.r.tell(a)
 	n.r.Bytes = d.bytes
 	for i, st := range d.steps {
 		st.n = i

@@ -2,16 +2,17 @@ package kept_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"localpc/app/kept"
 	"localpc/capabilities"
 	"localpc/consent"
 )
@@ -56,6 +57,7 @@ func TestCommandsAreUndone(t *testing.T) {
 		"not written": "echo x >d/x; chmod 500 d",
 		"odd names":   "rm -f -- '-n' ' sp ace' 'a\"b' 'new\nline' '😀'; echo y >'#+%\\'",
 		"attributes":  "setfattr -x user.note a.txt 2>/dev/null; setfattr -n user.note -v other d/deep/x",
+		"large":       "printf X | dd of=large bs=1 seek=5000 conv=notrunc status=none; mv large2 d",
 		"all":         "rm -rf -- * .hidden",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +65,8 @@ func TestCommandsAreUndone(t *testing.T) {
 			r.put("a.txt", "aaa")
 			r.put("d/deep/x", "x")
 			r.put(".hidden/y", "y")
+			r.put("large", strings.Repeat("large ", 50_000)) // can be shared by some file systems
+			r.put("large2", strings.Repeat("l", 8192))
 			for _, odd := range []string{"-n", " sp ace", `a"b`, "new\nline", "😀"} {
 				r.put(odd, odd)
 			}
@@ -194,17 +198,57 @@ func TestOthersMeanwhile(t *testing.T) {
 	}
 }
 
-func TestLongCommandAsks(t *testing.T) {
+// Who changed what while a command ran can't be told apart: where a person had
+// the time to, it is asked. What they changed after it is theirs in any case.
+func TestWorkDuringACommand(t *testing.T) {
+	for after, want := range map[time.Duration]string{time.Second: "", 3 * time.Second: "ran for 3 seconds", 5 * time.Minute: "ran for 5 minutes"} {
+		for _, edited := range []bool{false, true} {
+			r := newRig(t)
+			r.put("mine", "old")
+			request := consent.NewID()
+			snap := r.hold(request)
+			r.sh("echo x >x; echo more >>mine")
+			r.now.Add(int64(after))
+			snap.End(context.Background())
+			if edited {
+				r.put("mine", "newer")
+			}
+			q, err := r.k.Ask(context.Background(), []string{request})
+			must(t, err)
+			if want != "" && !strings.Contains(q, want+". All that changed in the folder in that time counts as its work, also what you or others did: mine, x.") || strings.Contains(q, "mine changed after this") != edited || q != "" && want == "" && !edited {
+				t.Errorf("after %v, edited %v: it asks %q", after, edited, q)
+			}
+			var newer *kept.Newer
+			if _, err := r.k.Undo(context.Background(), "u", []string{request}, false); errors.As(err, &newer) != edited {
+				t.Errorf("edited %v: %v", edited, err)
+			}
+			if is := r.text("mine"); edited && is != "newer" || !edited && is != "old" {
+				t.Errorf("edited %v: it is %q", edited, is)
+			}
+		}
+	}
+}
+
+// Two commands that work on one file at the same time: what the person had
+// comes back with the session, and one alone asks.
+func TestTwoCommandsOnOneFile(t *testing.T) {
 	r := newRig(t)
-	request := consent.NewID()
-	snap := r.hold(request)
-	r.sh("echo x >x")
-	r.now.Add(int64(5 * time.Minute))
+	r.put("a", "person's")
+	before := r.tree()
+	long := consent.NewID()
+	snap := r.hold(long)
+	r.sh("echo long >a; echo long >b")
+	second, _ := r.command("echo second >a")
+	r.sh("echo long >>a")
 	snap.End(context.Background())
-	q, err := r.k.Ask(context.Background(), []string{request})
-	must(t, err)
-	if !strings.Contains(q, "ran for 5 minutes") || !strings.Contains(q, "your own changes") {
-		t.Errorf("it asks %q", q)
+	if q, err := r.k.Ask(t.Context(), []string{second}); err != nil || !strings.Contains(q, "also what you or others did: a") {
+		t.Errorf("it asks %q, %v", q, err)
+	}
+	if _, err := r.k.Undo(t.Context(), "u", r.k.OfSession(r.s.ID), false); err != nil {
+		t.Fatal(err)
+	}
+	if now := r.tree(); now != before {
+		t.Errorf("undone, the folder is\n%s\nand was\n%s", now, before)
 	}
 }
 
@@ -252,7 +296,7 @@ func (r *rig) shares() bool {
 }
 
 func (r *rig) versions() []string {
-	entries, err := os.ReadDir(filepath.Join(r.base, "versions"))
+	entries, err := os.ReadDir(r.dir)
 	must(r, err)
 	var out []string
 	for _, e := range entries {

@@ -180,17 +180,20 @@ func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err,
 func hardLink(from *dir, a string, to *dir, b string) error {
 	return retry(func() error { return unix.Linkat(from.fd, a, to.fd, b, 0) })
 }
-
 func (d *dir) mkdir(name string, mode uint32) error {
 	return retry(func() error { return unix.Mkdirat(d.fd, name, mode) })
 }
-
-func (d *dir) symlink(target, name string) error {
-	return retry(func() error { return unix.Symlinkat(target, d.fd, name) })
+func (d *dir) symlink(to, name string) error {
+	return retry(func() error { return unix.Symlinkat(to, d.fd, name) })
 }
-
 func (d *dir) mkfifo(name string) error {
-	return retry(func() error { return unix.Mknodat(d.fd, name, unix.S_IFIFO|0o600, 0) })
+	return retry(func() error { return unix.Mkfifoat(d.fd, name, 0o600) })
+}
+func (d *dir) unlink(name string) error {
+	return retry(func() error { return unix.Unlinkat(d.fd, name, 0) })
+}
+func (d *dir) chown(name string, uid, gid int) error {
+	return retry(func() error { return unix.Fchownat(d.fd, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
 func (d *dir) readlink(name string) ([]byte, error) {
@@ -200,10 +203,6 @@ func (d *dir) readlink(name string) ([]byte, error) {
 		return err
 	})
 	return buf[:max(n, 0)], err
-}
-
-func (d *dir) unlink(name string) error {
-	return retry(func() error { return unix.Unlinkat(d.fd, name, 0) })
 }
 
 func (d *dir) removeAll(name string) error {
@@ -228,10 +227,6 @@ func (d *dir) chmod(name string, mode uint32) error {
 		return err
 	}
 	return retry(func() error { return unix.Chmod(fdPath(fd), mode) })
-}
-
-func (d *dir) chown(name string, uid, gid int) error {
-	return retry(func() error { return unix.Fchownat(d.fd, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
 // dress gives what is at name n's mode and time.
