@@ -15,8 +15,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"localpc/capabilities"
 )
 
 // block is what contents are aligned to that the file system may share.
@@ -184,58 +182,6 @@ func (b *bundle) list(t tree) (at [2]int64, err error) {
 	at = [2]int64{b.end, int64(len(text))}
 	b.end += int64(len(text))
 	return at, err
-}
-
-// keep holds what is at name in d as the step's old version, in a bundle of its
-// own of at most so many bytes; anew, but not for ever, when somebody worked on it
-// meanwhile.
-func (k *Kept) keep(ctx context.Context, d *dir, name string, st *step, most int64) (size int64, err error) {
-	for range 3 {
-		k.discard(st.object)
-		if size, err = k.copyOf(ctx, d, name, st, most); err != nil {
-			return 0, err
-		}
-		if now, err := d.stateOf(ctx, name, true); err == nil && now == st.Before {
-			break
-		}
-	}
-	return size, nil
-}
-
-func (k *Kept) copyOf(ctx context.Context, d *dir, name string, st *step, most int64) (size int64, err error) {
-	b, err := k.newBundle()
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if err = errors.Join(err, b.f.Close()); err != nil {
-			k.discard(b.name)
-		}
-	}()
-	t, first := tree{}, map[capabilities.FileID]*entry{}
-	err = walk(ctx, d, name, "", func(d *dir, name, rel string, n node) error {
-		e := &entry{node: n}
-		if one := first[n.ID]; one != nil {
-			e = one // the same file by another name
-		} else if n.Kind == kindFile && n.Size > most-size {
-			return fmt.Errorf("more than %d bytes: %w", most, errTooMuch)
-		} else if _, err := b.take(ctx, d, name, e); err != nil {
-			return err
-		} else if n.Kind == kindFile {
-			size += e.Size
-			if n.Links > 1 {
-				first[n.ID] = e
-			}
-		}
-		t[rel] = e
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	st.Before, st.object = t.state(), b.name
-	st.Index, err = b.list(t)
-	return size, err
 }
 
 // old opens what a step has kept; the bundle is to be closed.

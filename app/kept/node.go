@@ -51,6 +51,8 @@ type entry struct {
 	To    []byte            `json:"to,omitempty"` // of a link
 	Attrs map[string][]byte `json:"x,omitempty"`
 	At    int64             `json:"at,omitempty"` // where its contents begin
+	// Twins are other names of a file, in the session's folder.
+	Twins [][]byte `json:"w,omitempty"`
 	held  bool
 }
 
@@ -90,6 +92,17 @@ func (s state) equal(o state) bool {
 		s.Tree, o.Tree = "", ""
 	}
 	return s == o
+}
+
+// twins are the names of the files that have several.
+func (t tree) twins() map[capabilities.FileID][][]byte {
+	out := map[capabilities.FileID][][]byte{}
+	for rel, e := range t {
+		if e.Kind == kindFile && e.Links > 1 {
+			out[e.ID] = append(out[e.ID], []byte(rel))
+		}
+	}
+	return out
 }
 
 func (t tree) state() state {
@@ -171,8 +184,8 @@ func walk(ctx context.Context, d *dir, name, rel string, visit func(d *dir, name
 	return nil
 }
 
-// stateOf looks at a name, and below it with deep.
-func (d *dir) stateOf(ctx context.Context, name string, deep bool) (state, error) {
+// list lists what is at a name, and below it with deep; nothing for nothing.
+func (d *dir) list(ctx context.Context, name string, deep bool) (tree, error) {
 	t := tree{}
 	err := walk(ctx, d, name, "", func(_ *dir, _, rel string, n node) error {
 		t[rel] = &entry{node: n}
@@ -182,8 +195,14 @@ func (d *dir) stateOf(ctx context.Context, name string, deep bool) (state, error
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, nil
+		return nil, nil
 	}
+	return t, err
+}
+
+// stateOf looks at a name, and below it with deep.
+func (d *dir) stateOf(ctx context.Context, name string, deep bool) (state, error) {
+	t, err := d.list(ctx, name, deep)
 	s := t.state()
 	if s.Kind == kindDir && !deep {
 		s.Tree = anyTree

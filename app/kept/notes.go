@@ -20,6 +20,7 @@ type notes struct {
 	k     *Kept
 	r     *kept
 	steps []*step
+	twins map[capabilities.FileID][][]byte // nil before it was looked
 }
 
 // Begin opens the notes of a file request.
@@ -51,9 +52,13 @@ func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err er
 		return errNothing
 	}
 	size := int64(0)
-	if most >= 0 {
-		if size, err = n.k.keep(ctx, d, base(st.Rel), st, most); err != nil {
+	for try := 0; try < 3 && most >= 0; try++ {
+		n.k.discard(st.object)
+		if size, err = n.copyOf(ctx, d, st, most); err != nil {
 			return err
+		}
+		if now, err := d.stateOf(ctx, base(st.Rel), true); err == nil && now == st.Before {
+			break // else somebody worked on it meanwhile
 		}
 	}
 	if len(n.steps) > 0 {
@@ -67,6 +72,58 @@ func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err er
 	}
 	n.steps = append(n.steps, st)
 	return nil
+}
+
+// copyOf holds what is at st's name in d as its old version, in a bundle of its
+// own of at most so many bytes.
+func (n *notes) copyOf(ctx context.Context, d *dir, st *step, most int64) (size int64, err error) {
+	b, err := n.k.newBundle()
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err = errors.Join(err, b.f.Close()); err != nil {
+			n.k.discard(b.name)
+		}
+	}()
+	t, first := tree{}, map[capabilities.FileID]*entry{}
+	err = walk(ctx, d, base(st.Rel), "", func(d *dir, name, rel string, now node) error {
+		e := &entry{node: now}
+		if one := first[now.ID]; one != nil {
+			e = one // the same file by another name
+		} else if now.Kind == kindFile && now.Size > most-size {
+			return fmt.Errorf("more than %d bytes: %w", most, errTooMuch)
+		} else if _, err := b.take(ctx, d, name, e); err != nil {
+			return err
+		} else if now.Kind == kindFile {
+			size += e.Size
+			if now.Links > 1 {
+				first[now.ID] = e
+				e.Twins = n.twinsOf(ctx, now.ID)
+			}
+		}
+		t[rel] = e
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	st.Before, st.object = t.state(), b.name
+	st.Index, err = b.list(t)
+	return size, err
+}
+
+// twinsOf are the names of a file with several, as far as they can be found.
+func (n *notes) twinsOf(ctx context.Context, id capabilities.FileID) [][]byte {
+	if n.twins == nil {
+		n.twins = map[capabilities.FileID][][]byte{}
+		if folder, err := folderOf(n.r.Kept); err == nil {
+			all, _ := folder.list(ctx, ".", true)
+			n.twins = all.twins()
+			folder.close()
+		}
+	}
+	return n.twins[id]
 }
 
 // end closes the notes, unless nothing was made: from now on the request can be

@@ -147,7 +147,7 @@ func (k *Kept) recover(ctx context.Context) error {
 			continue
 		}
 		steps, err := k.steps(ctx, r.Request)
-		n := notes{k, r, steps}
+		n := notes{k: k, r: r, steps: steps}
 		if err == nil && len(r.Undoes) > 0 {
 			err = (&undo{notes: n, folder: folder}).takeBack()
 		} else if err == nil {

@@ -192,6 +192,7 @@ type diff struct {
 	was, now tree
 	told     map[string]bool // folders that are told whole
 	files    map[capabilities.FileID]bool
+	twins    map[capabilities.FileID][][]byte
 	b        *bundle
 	bytes    int64
 	steps    []*step
@@ -360,6 +361,12 @@ func (d *diff) hold(ctx context.Context, rel string, st *step) (err error) {
 		}
 		if e.Kind == kindFile {
 			d.bytes += e.Size
+			if e.Links > 1 {
+				if d.twins == nil {
+					d.twins = d.w.base.twins()
+				}
+				t[name].Twins = d.twins[e.ID]
+			}
 		}
 	}
 	st.Before, st.object = t.state(), d.b.name

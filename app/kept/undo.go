@@ -37,8 +37,6 @@ type undo struct {
 	of     []*kept // what is undone, the newest first
 	folder *dir
 	anyway bool
-	// names of files, by what they were; nil before it was looked.
-	names map[capabilities.FileID][]string
 }
 
 // undo looks up what is to be undone. id "" is for looking only.
@@ -289,7 +287,7 @@ func (w *undo) place(ctx context.Context, parent *dir, st, old *step) error {
 	if st.InPlace {
 		return b.restore(ctx, t[""], parent, name, 0)
 	}
-	m := &maker{w: w, b: b, t: t, in: map[string][]string{}, rel: st.Rel, tmp: path.Join(folderAbove(st.Rel), tmp)}
+	m := &maker{w: w, b: b, t: t, in: map[string][]string{}, first: map[capabilities.FileID]string{}, tmp: path.Join(folderAbove(st.Rel), tmp)}
 	for rel := range t {
 		if rel != "" {
 			m.in[folderAbove(rel)] = append(m.in[folderAbove(rel)], rel)
@@ -303,11 +301,12 @@ func (w *undo) place(ctx context.Context, parent *dir, st, old *step) error {
 
 // maker makes a tree again.
 type maker struct {
-	w        *undo
-	b        *bundle
-	t        tree
-	in       map[string][]string // what is in each folder
-	rel, tmp string              // where it is to be in the end, and is made
+	w     *undo
+	b     *bundle
+	t     tree
+	in    map[string][]string            // what is in each folder
+	first map[capabilities.FileID]string // of files with several names
+	tmp   string                         // where it is made
 }
 
 func (m *maker) one(ctx context.Context, d *dir, name, rel string) (err error) {
@@ -317,16 +316,13 @@ func (m *maker) one(ctx context.Context, d *dir, name, rel string) (err error) {
 	e := m.t[rel]
 	switch e.Kind {
 	case kindFile:
-		if e.Links > 1 && m.w.twin(ctx, m.b, e, d, name) {
+		if e.Links > 1 && m.twin(ctx, e, d, name) {
 			return nil
 		}
-		if err := m.b.restore(ctx, e, d, name, os.O_CREATE|os.O_EXCL); err != nil {
-			return err
-		}
 		if e.Links > 1 {
-			m.w.names[e.ID] = append(m.w.names[e.ID], path.Join(m.tmp, rel), path.Join(m.rel, rel))
+			m.first[e.ID] = path.Join(m.tmp, rel)
 		}
-		return nil
+		return m.b.restore(ctx, e, d, name, os.O_CREATE|os.O_EXCL)
 	case kindLink:
 		err = d.symlink(string(e.To), name)
 	case kindPipe:
@@ -366,22 +362,14 @@ func (m *maker) dir(ctx context.Context, d *dir, name, rel string) error {
 
 // twin makes name another name of the file that e was one with, where that is
 // still what e was.
-func (w *undo) twin(ctx context.Context, b *bundle, e *entry, d *dir, name string) bool {
-	if w.names == nil {
-		w.names = map[capabilities.FileID][]string{}
-		_ = walk(ctx, w.folder, ".", "", func(_ *dir, _, rel string, n node) error {
-			if n.Kind == kindFile {
-				w.names[n.ID] = append(w.names[n.ID], rel)
-			}
-			return nil
-		}) // what is not found stays a file of its own
-	}
-	for _, rel := range w.names[e.ID] {
-		at, err := w.folder.at(folderAbove(rel))
+func (m *maker) twin(ctx context.Context, e *entry, d *dir, name string) bool {
+	m.w.twins = nil // are others then
+	for _, rel := range append([][]byte{[]byte(m.first[e.ID])}, e.Twins...) {
+		at, err := m.w.folder.at(folderAbove(string(rel)))
 		if err != nil {
 			continue
 		}
-		one := b.same(ctx, at, base(rel), e) && hardLink(at, base(rel), d, name) == nil
+		one := m.b.same(ctx, at, base(string(rel)), e) && hardLink(at, base(string(rel)), d, name) == nil
 		at.close()
 		if one {
 			return true
