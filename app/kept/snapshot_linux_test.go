@@ -144,8 +144,8 @@ func TestMixedSessionUndone(t *testing.T) {
 			rel, to := random(), random()
 			line := []string{
 				"rm -rf " + rel, "mv " + rel + " " + to, "cp -r " + rel + " " + to, "mkdir -p " + rel, "chmod 700 " + rel,
-				fmt.Sprintf("echo %d >>%s", i, rel), fmt.Sprintf("mkdir -p $(dirname %s); echo %d >%s", rel, i, rel), "ln -s " + to + " " + rel,
-			}[rnd.IntN(8)]
+				fmt.Sprintf("echo %d >>%s", i, rel), fmt.Sprintf("mkdir -p $(dirname %s); echo %d >%s", rel, i, rel), "ln -s " + to + " " + rel, "ln " + to + " " + rel,
+			}[rnd.IntN(9)]
 			if rnd.IntN(3) == 0 {
 				if _, _, err := r.do(r.write(rel, line)); err == nil {
 					did = append(did, "write "+rel)
