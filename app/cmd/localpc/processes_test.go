@@ -263,3 +263,43 @@ out(r)`)
 		t.Errorf("declined: %+v", got.Declined)
 	}
 }
+
+// The git helpers of the SDK do ordinary work in the container with nobody there.
+// What they write into settings that git runs programs by is asked about.
+func TestGitHelpersWholePath(t *testing.T) {
+	t.Parallel()
+	_, _, env := alone(t, "contained")
+	var got struct {
+		Failed           map[string]string
+		Staged, Branches []string
+		Log              string
+		User, Remote     *threw
+	}
+	drive(t, "e2b", env, `
+const s = await Sandbox.create(), g = s.git, r = { failed: {} }
+const step = async (name, p) => { try { return await p } catch (e) { r.failed[name] = e.message + ' ' + (e.stderr ?? '') } }
+await step('bare', s.commands.run('git init -q --bare -b main origin.git'))
+const url = 'file:///home/user/origin.git', me = { authorName: 'Ann Other', authorEmail: 'ann@example.org' }
+await step('clone', g.clone(url, { path: 'work' }))
+await s.files.write('work/with space.txt', 'one')
+await step('add', g.add('work'))
+r.staged = (await step('status', g.status('work')))?.fileStatus.map(f => f.name)
+await step('commit', g.commit('work', 'first: "quotes" and $money', me))
+await step('push', g.push('work', { remote: 'origin', branch: 'main', setUpstream: true }))
+await step('pull', g.pull('work'))
+await step('branch', g.createBranch('work', 'topic')); await step('checkout', g.checkoutBranch('work', 'main'))
+r.branches = (await step('branches', g.branches('work')))?.branches
+await step('deleteBranch', g.deleteBranch('work', 'topic'))
+await step('restore', g.restore('work', { paths: ['with space.txt'] })); await step('init', g.init('fresh'))
+r.log = (await step('log', s.commands.run('git -C work log --format=%an:%s')))?.stdout
+r.user = await failure(g.configureUser('Ann Other', 'ann@example.org', { scope: 'local', path: 'work' })); r.remote = await failure(g.remoteAdd('fresh', 'origin', url))
+out(r)`, &got)
+	if len(got.Failed) > 0 || len(got.Staged) != 1 || len(got.Branches) != 2 || got.Log != "Ann Other:first: \"quotes\" and $money\n" {
+		t.Errorf("got %+v", got)
+	}
+	for what, f := range map[string]*threw{"a user for git": got.User, "a remote": got.Remote} {
+		if f == nil || !strings.Contains(f.Message, "to ask the person on") {
+			t.Errorf("%s: %+v", what, f)
+		}
+	}
+}
