@@ -142,12 +142,9 @@ func (t *Tray) build() (items [slots]*systray.MenuItem, ok bool) {
 		case slotPause, slotCapabilities, slotActivity, slotConnect:
 			systray.AddSeparator()
 		}
-		switch {
-		case slot < slotMeaning:
+		if slot < slotFirst {
 			items[slot] = systray.AddMenuItem("", "")
-		case slot == slotMeaning:
-			items[slot] = items[slotCapabilities].AddSubMenuItem("", "")
-		default:
+		} else {
 			items[slot] = items[slotCapabilities].AddSubMenuItemCheckbox("", "", false)
 		}
 	}
@@ -178,7 +175,7 @@ func (t *Tray) draw(items [slots]*systray.MenuItem) (ok bool) {
 		if now.label != was.label {
 			item.SetTitle(mnemonicFree(now.label))
 		}
-		if (slot == slotState || slot == slotMeaning) && seen.icon == "" {
+		if slot == slotState && seen.icon == "" {
 			item.Disable() // it is text, not an entry
 		}
 		if now.ticked != was.ticked || now.label != was.label && slot >= slotFirst {
