@@ -307,7 +307,7 @@ func TestSentences(t *testing.T) {
 		"ls":                                   "Lists what is in the folder",
 		"mv *.jpg Pictures/":                   "Moves the files named *.jpg to Pictures",
 		"git status":                           "Shows what changed since the last version git keeps",
-		"rm \"$X\"":                            "It can't be told beforehand what this does: what is deleted: $X decides it",
+		"rm \"$X\"":                            "It can't be told beforehand what is deleted: $X decides it",
 		"ffmpeg -i a.mp4 b.webm":               "ffmpeg: converts sound and video",
 		"PATH=. ls":                            "Sets PATH, which changes what programs do; lists what is in the folder",
 	} {

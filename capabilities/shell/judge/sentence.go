@@ -193,6 +193,11 @@ func (w *walker) words(p *part, a Act) string {
 	if a.Why == typedAt || a.Why == sentLater {
 		return a.Why
 	}
+	for _, asks := range []string{"what ", "where ", "which "} {
+		if strings.HasPrefix(a.Why, asks) {
+			return "It can't be told beforehand " + a.Why
+		}
+	}
 	return "It can't be told beforehand what this does: " + a.Why
 }
 
