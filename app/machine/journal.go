@@ -155,7 +155,7 @@ func byWords(by string) string {
 	case "you":
 		return "you"
 	case "rule":
-		return "remembered"
+		return "a remembered answer"
 	case "mode":
 		return "session card"
 	case "policy":
@@ -163,7 +163,7 @@ func byWords(by string) string {
 	case "settings":
 		return "Settings"
 	case "allow-next":
-		return "allowed next time"
+		return "Allow next time"
 	case byPause:
 		return "paused"
 	}

@@ -84,8 +84,10 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 		s.State, s.Line = snapshot.SignIn, "Sign in again"
 	case s.Stopped != nil:
 		s.State, s.Line = snapshot.Paused, "Everything stopped"
+	case s.Paused && working != "":
+		s.State, s.Line = snapshot.Paused, "Paused · "+working+" is still working"
 	case s.Paused:
-		s.State, s.Line = snapshot.Paused, "Paused"
+		s.State, s.Line = snapshot.Paused, "Paused · nothing new runs"
 	case working != "":
 		s.State, s.Line = snapshot.Working, working+" is working"
 	case s.Hub.Online && len(s.Sessions) > 0:
