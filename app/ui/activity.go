@@ -61,8 +61,9 @@ func newActivityWindow(u *UI) *activityWindow {
 	a.banners.changed = func() { a.draw(); a.root.Refresh() }
 	a.banners.again = func(in snapshot.Intent) { u.ask(a, in) }
 	a.banners.undoAll = func(session string) { a.undo(snapshot.UndoSession, session) }
-	a.head, a.foot = newLogHead(u), newLogFoot(u)
 	keys := &kit.Keys{Key: a.keyed}
+	a.banners.keys = keys
+	a.head, a.foot = newLogHead(u, keys), newLogFoot(u, keys)
 	a.nav = newNav(u, snapshot.WindowActivity, 16, keys)
 
 	a.search = kit.NewField("Search actions, files, commands")
@@ -226,6 +227,20 @@ func (a *activityWindow) draw() {
 	if a.drawEmpty() || changed {
 		a.root.Refresh()
 	}
+	a.settle()
+}
+
+// settle gives the keyboard to what is next where the control that had it is
+// gone: to the question that stands, or the list.
+func (a *activityWindow) settle() {
+	switch {
+	case a.banners.stay != nil:
+		a.ui.settle(a.win, a.banners.stay)
+	case !a.table.Hidden:
+		a.ui.settle(a.win, a.rows)
+	default:
+		a.ui.settle(a.win, nil)
+	}
 }
 
 // count goes on telling how long what runs has taken, each second.
@@ -342,6 +357,7 @@ func (a *activityWindow) choose(id string) {
 		a.rows.Mark(-1)
 		a.pane.root.Hide()
 		a.split.Refresh()
+		a.settle()
 		return
 	}
 	for _, e := range a.entries {
@@ -356,6 +372,7 @@ func (a *activityWindow) choose(id string) {
 func (a *activityWindow) detail(d snapshot.Detail) {
 	if d.Entry.ID == a.chosen {
 		a.pane.detail(d)
+		a.settle()
 	}
 }
 
@@ -370,9 +387,13 @@ func (a *activityWindow) rest() {
 }
 
 func (a *activityWindow) told(t desklink.Told) {
-	if !a.undone(t) {
+	asked := a.undone(t)
+	if !asked {
 		a.banners.tell(t)
 	}
 	a.draw()
 	a.root.Refresh()
+	if asked && a.banners.stay != nil {
+		a.win.Canvas().Focus(a.banners.stay)
+	}
 }

@@ -17,12 +17,30 @@ func matches(e snapshot.Entry, text string) bool {
 
 // logHead is the state and the two buttons that end work.
 type logHead struct {
-	ui   *UI
-	key  string
-	root *fyne.Container
+	ui    *UI
+	key   string
+	card  *kit.Button
+	pause *kit.Button // or Resume
+	stop  *kit.Button
+	root  *fyne.Container
 }
 
-func newLogHead(u *UI) *logHead { return &logHead{ui: u, root: kit.Column(0)} }
+// newLogHead makes its buttons once: who presses one by the keyboard keeps it.
+func newLogHead(u *UI, keys *kit.Keys) *logHead {
+	h := &logHead{ui: u, root: kit.Column(0)}
+	button := func(text string, kind kit.Kind, tap func() snapshot.IntentKind) *kit.Button {
+		return kit.NewButton(text, kind, func() { u.intent(snapshot.Intent{Kind: tap()}) }).Slim().WithKeys(keys)
+	}
+	h.card = button("", kit.Primary, func() snapshot.IntentKind { return snapshot.ShowCard })
+	h.pause = button("", kit.Normal, func() snapshot.IntentKind {
+		if u.snap.Paused {
+			return snapshot.Resume
+		}
+		return snapshot.Pause
+	})
+	h.stop = button("Stop everything", kit.Danger, func() snapshot.IntentKind { return snapshot.StopAll })
+	return h
+}
 
 func (h *logHead) draw() (changed bool) {
 	s := h.ui.snap
@@ -31,18 +49,19 @@ func (h *logHead) draw() (changed bool) {
 		return false
 	}
 	h.key = key
-	send := func(k snapshot.IntentKind) func() { return func() { h.ui.intent(snapshot.Intent{Kind: k}) } }
 	buttons := kit.Row(8)
 	if s.Waiting > 0 {
-		buttons.Add(kit.NewButton(itoa(s.Waiting)+" waiting: show", kit.Primary, send(snapshot.ShowCard)).Slim())
+		h.card.SetText(itoa(s.Waiting) + " waiting: show")
+		buttons.Add(h.card)
 	}
 	if s.Stopped == nil { // the banner has its Resume
-		pause := kit.NewButton("Pause", kit.Normal, send(snapshot.Pause))
+		word := "Pause"
 		if s.Paused {
-			pause = kit.NewButton("Resume", kit.Normal, send(snapshot.Resume))
+			word = "Resume"
 		}
-		buttons.Add(pause.Slim())
-		buttons.Add(kit.NewButton("Stop everything", kit.Danger, send(snapshot.StopAll)).Slim())
+		h.pause.SetText(word)
+		buttons.Add(h.pause)
+		buttons.Add(h.stop)
 	}
 	h.root.Objects = []fyne.CanvasObject{kit.Ends(stateLine(s, 480), buttons)}
 	h.root.Refresh()
@@ -58,9 +77,9 @@ type logFoot struct {
 	root    *fyne.Container
 }
 
-func newLogFoot(u *UI) *logFoot {
+func newLogFoot(u *UI, keys *kit.Keys) *logFoot {
 	f := &logFoot{ui: u, record: kit.NewLine(420, kit.Small, 2), traffic: kit.NewLine(280, kit.Small, 1)}
-	f.again = kit.NewButton("Check again", kit.Link, func() { u.intent(snapshot.Intent{Kind: snapshot.VerifyAgain}) })
+	f.again = kit.NewButton("Check again", kit.Link, func() { u.intent(snapshot.Intent{Kind: snapshot.VerifyAgain}) }).WithKeys(keys)
 	f.root = kit.Ends(kit.Row(12, f.record, f.again), f.traffic)
 	return f
 }
@@ -71,7 +90,7 @@ func (f *logFoot) draw() {
 	case s.Record.Problem != "":
 		f.record.Set(append([]kit.Span{kit.Bold("◆ ", kit.Risk)}, kit.Remote(s.Record.Problem, kit.Bold("", kit.Risk))...)...)
 	case s.Record.OK && !s.Record.Since.IsZero():
-		f.record.Set(kit.Bold("✓ Record verified since "+sinceWord(s.Record.Since, f.ui.o.Clock.Now()), kit.OK))
+		f.record.Set(kit.Bold("✓ Record complete since "+sinceWord(s.Record.Since, f.ui.o.Clock.Now()), kit.OK))
 	default:
 		f.record.Set(kit.Plain("The record has not been checked yet", kit.Dim))
 	}

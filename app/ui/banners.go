@@ -36,6 +36,10 @@ type banners struct {
 	// counts are the lines that count down, each with its end.
 	counts []countdown
 	tick   func() // stops the timer of counts
+	// keys get what the buttons do not use; may be nil.
+	keys *kit.Keys
+	// stay leaves things as they are, while there is a question.
+	stay *kit.Button
 	// changed is called when a line goes away by itself or by a click.
 	changed func()
 }
@@ -122,7 +126,7 @@ func (b *banners) draw() (changed bool) {
 		return false
 	}
 	b.key, b.counts = key, nil
-	b.box.Objects = nil
+	b.box.Objects, b.stay = nil, nil
 	b.state(s)
 	if b.undo.question != "" {
 		b.ask()
@@ -162,6 +166,9 @@ func (b *banners) state(s snapshot.Snapshot) {
 		buttons := []*kit.Button{resume}
 		if session, ok := toUndo(s); ok && b.undoAll != nil {
 			buttons = []*kit.Button{kit.NewButton("Undo this session", kit.Normal, func() { b.undoAll(session) }), resume}
+		}
+		for _, button := range buttons {
+			button.WithKeys(b.keys)
 		}
 		b.box.Add(kit.Banner(kit.ToneQuiet, words, buttons...))
 	}
@@ -233,6 +240,11 @@ func (b *banners) rest() {
 // narrow window buttons stand below the words.
 func (b *banners) add(tone kit.Tone, beside float32, spans []kit.Span, buttons ...*kit.Button) *kit.Flow {
 	buttons = slices.DeleteFunc(buttons, func(o *kit.Button) bool { return o == nil })
+	for _, button := range buttons {
+		if button.Keys == nil {
+			button.WithKeys(b.keys)
+		}
+	}
 	if b.width >= 600 || len(buttons) < 2 && beside <= 140 {
 		words := kit.NewFlow(b.width-beside, kit.Body, spans...)
 		b.box.Add(kit.Banner(tone, words, buttons...))

@@ -83,7 +83,7 @@ func (b *actionBody) content() fyne.CanvasObject {
 	switch {
 	case len(b.o.card.Folded) > 0:
 		col.Add(kit.Pad(16, 0, 0, 0, b.folded(w)))
-		r.Details = nil // stand with the first of them
+		r.Details = shared(b.o.card) // the others stand with each
 	case r.Capability == capNetwork:
 		b.addPlace(col, w)
 	default:

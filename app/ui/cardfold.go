@@ -2,6 +2,7 @@ package ui
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"fyne.io/fyne/v2"
@@ -71,6 +72,14 @@ func cardSentence(c desklink.Card) string {
 	return r.Principal.Name + " wants to " + words
 }
 
+// shared are the details that all requests of a card have: they stand once,
+// below them.
+func shared(c desklink.Card) []string {
+	return slices.DeleteFunc(slices.Clone(c.Request.Details), func(l string) bool {
+		return slices.ContainsFunc(c.Folded, func(f snapshot.Folded) bool { return !slices.Contains(f.Details, l) })
+	})
+}
+
 // folded lists all that a card of several requests answers, each whole.
 func (b *actionBody) folded(w float32) fyne.CanvasObject {
 	r := b.o.card.Request
@@ -78,8 +87,9 @@ func (b *actionBody) folded(w float32) fyne.CanvasObject {
 	for _, e := range r.Effects {
 		head.Effects = append(head.Effects, e.Text)
 	}
-	col := kit.Column(12)
+	col, all := kit.Column(12), shared(b.o.card)
 	for i, f := range append([]snapshot.Folded{head}, b.o.card.Folded...) {
+		f.Details = slices.DeleteFunc(slices.Clone(f.Details), func(l string) bool { return slices.Contains(all, l) })
 		col.Add(kit.Numbered(i+1, b.one(w-kit.Indent, f)))
 	}
 	return col

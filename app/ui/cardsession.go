@@ -103,7 +103,7 @@ func (b *sessionBody) addModes(col *fyne.Container, w float32) {
 	col.Add(b.mode)
 	if !b.more {
 		more := kit.NewButton("Another way: trusted for 15 minutes", kit.Link, b.showMore).WithKeys(b.o.keys)
-		col.Add(kit.Pad(6, 0, 0, 0, kit.Row(0, more, kit.Space())))
+		col.Add(kit.Pad(6, 0, 0, -2, kit.Row(0, more, kit.Space())))
 	}
 	col.Add(b.tail)
 	if p := b.o.card.ContainProblem; p != "" {

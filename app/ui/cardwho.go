@@ -2,6 +2,7 @@ package ui
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -53,9 +54,22 @@ func claimSpans(c consent.Claims) []kit.Span {
 		out = append(out, kit.Remote(text, kit.Plain("", kit.Dim))...)
 		out = append(out, kit.Plain("”", kit.Dim))
 	}
-	add("calls itself", c.Agent)
+	add("calls itself", ownName(c.Agent))
 	add("task", c.Title)
 	return out
+}
+
+// kitName is what a program says that has no name of its own: that of the kit it
+// is built with.
+var kitName = regexp.MustCompile(`^e2b-[a-z]+-sdk/[0-9A-Za-z.+-]+$`)
+
+// ownName is what a program calls itself; "" where that is not its own name, and
+// tells a person nothing.
+func ownName(agent string) string {
+	if kitName.MatchString(agent) {
+		return ""
+	}
+	return agent
 }
 
 // details are a request's own, and what the header may have cut short, whole.

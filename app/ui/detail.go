@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -150,16 +151,13 @@ func (p *detailPane) draw() {
 	if sentence == "" || ran(e) { // it is past "wants to"
 		sentence = e.What
 	}
-	p.sentence.Set(kit.Remote(sentence, kit.Bold("", kit.Ink))...)
+	p.sentence.Set(kit.Remote(strings.TrimSuffix(sentence, "."), kit.Bold("", kit.Ink))...)
 	p.where.Set(kit.Remote(d.Where, kit.Plain("", kit.Dim))...)
 	c := outcomeChip(e)
 	p.chip.Set(c.shape, c.word, c.tone)
-	result := e.Result
-	if e.Outcome == snapshot.Allowed { // it is said below
-		result = ""
-	}
-	p.result.Set(kit.Remote(result, kit.Plain("", kit.Dim))...)
-	p.reason.Set(kit.Remote(capital(d.Reason), kit.Plain("", kit.Ink))...)
+	p.result.Set(kit.Remote(resultWords(e), kit.Plain("", kit.Dim))...)
+	reason := reasonWords(e, d.Reason)
+	p.reason.Set(kit.Remote(reason, kit.Plain("", kit.Ink))...)
 	heading := "Exactly this"
 	switch {
 	case e.Capability == "shell" && e.Outcome == snapshot.Running:
@@ -169,8 +167,11 @@ func (p *detailPane) draw() {
 	}
 	p.exact.head.Set(kit.Plain(heading, kit.Dim))
 	p.exact.set(d.Exact)
-	plain, lines := sortDetails(d.Details)
-	p.details.box.Hidden = len(d.Details) == 0
+	plain, lines := sortDetails(slices.DeleteFunc(slices.Clone(d.Details), func(l string) bool {
+		folder, ok := strings.CutPrefix(l, "Working in ")
+		return ok && strings.Contains(d.Where, folder) // it stands there
+	}))
+	p.details.box.Hidden = len(plain)+len(lines) == 0
 	p.details.words.Set(sentences(plain, kit.Ink)...)
 	p.details.words.Hidden = len(plain) == 0
 	p.details.text.Hidden = len(lines) == 0
@@ -190,7 +191,7 @@ func (p *detailPane) draw() {
 		notes = append(notes, kit.Remote(n, kit.Plain("", kit.Dim))...)
 	}
 	p.notes.Set(notes...)
-	p.under[0].Hidden, p.under[1].Hidden, p.under[2].Hidden = d.Where == "", d.Reason == "", len(d.Notes) == 0
+	p.under[0].Hidden, p.under[1].Hidden, p.under[2].Hidden = d.Where == "", reason == "", len(d.Notes) == 0
 	p.stop.Hidden = !e.CanStop
 	p.next.Hidden = !e.CanAllowNext || e.AllowedNext
 	p.back.Hidden = !e.CanUndo
@@ -202,9 +203,9 @@ func (p *detailPane) draw() {
 		by = "Runs when it is asked again"
 	case e.AllowedNext:
 		by = "Allowed once, the next time it is asked"
-	case e.By == "":
+	case e.By == "", e.By == "paused": // the reason says it
 	case e.Outcome == snapshot.Denied:
-		by = "declined by: " + e.By
+		by = "denied by: " + e.By
 	case ran(e) && !strings.HasPrefix(d.Reason, "allowed "): // the reason says it
 		by = "allowed by: " + e.By
 	}

@@ -41,7 +41,7 @@ func showExport(a *activityWindow) {
 	name.OnSubmitted = func(string) { save() }
 	buttons := kit.Row(8, kit.Space(), kit.NewButton("Cancel", kit.Normal, func() { hide() }).WithKeys(keys), kit.NewButton("Export", kit.Primary, save).WithKeys(keys))
 	body := kit.Column(12, kit.NewFlow(w, kit.Title, kit.Bold("Export the record", kit.Ink)),
-		kit.NewFlow(w, kit.Body, kit.Plain("Every request, decision and outcome, in a text file that other programs can read, too (JSON lines). It holds what was shown and sent.", kit.Dim)),
+		kit.NewFlow(w, kit.Body, kit.Plain("Everything that was asked for, what you answered and what came of it, in a file that other programs can read, too. It holds what was shown and sent.", kit.Dim)),
 		kit.Column(4, kit.NewFlow(w, kit.Small, kit.Plain("File name", kit.Dim)), name),
 		kit.Height(pickerRoom(a.win, 250), kit.Width(w, p.view("In this folder"))), buttons)
 	hide = kit.Ask(a.win.Canvas(), w+48, body)

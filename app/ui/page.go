@@ -46,6 +46,7 @@ func newPage(u *UI, name, title string, width, height float32, escape func()) *p
 	}}
 	p.win = u.window(title, fyne.NewSize(width, height))
 	p.nav, p.banners = newNav(u, name, pagePad, p.keys), newBanners(u, width-2*pagePad)
+	p.banners.keys = p.keys
 	p.banners.changed = func() { p.refresh() }
 	p.loud = p.banners.loud(p.win, 12, pagePad, 0)
 	p.body = kit.Column(0)

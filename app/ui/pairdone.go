@@ -22,6 +22,9 @@ func farName(h snapshot.Hub) string {
 func pairedWith(h snapshot.Hub, like kit.Span) []kit.Span {
 	say := func(text string) kit.Span { s := like; s.Text = text; return s }
 	name := farName(h)
+	if h.Kind == "this" {
+		name = "this computer only"
+	}
 	if r := []rune(name); len(r) > 60 {
 		name = string(r[:59]) + "…"
 	}

@@ -191,9 +191,9 @@ func (r *sessionRow) set(o snapshot.Session, now time.Time) (changed bool) {
 	if o.Title != "" {
 		who = append(who, kit.Plain("  task “", kit.Dim))
 		who = append(append(who, kit.Remote(o.Title, kit.Plain("", kit.Dim))...), kit.Plain("”", kit.Dim))
-	} else if o.Agent != "" {
+	} else if agent := ownName(o.Agent); agent != "" {
 		who = append(who, kit.Plain("  calls itself “", kit.Dim))
-		who = append(append(who, kit.Remote(o.Agent, kit.Plain("", kit.Dim))...), kit.Plain("”", kit.Dim))
+		who = append(append(who, kit.Remote(agent, kit.Plain("", kit.Dim))...), kit.Plain("”", kit.Dim))
 	}
 	r.who.Set(who...)
 	where := kit.Remote(shortPath(o.Folder), kit.Plain("", kit.Dim))

@@ -73,13 +73,13 @@ var looks = []struct {
 			}
 		})
 	}, []string{"on the Keys page of Home", "Open the Keys page"}},
-	{"settings", snapshot.WindowSettings, func(s *stage, _ fyne.Window) {}, []string{"Start Local PC when you log in", "Paired with This computer only", "1 of 2 need a look", "What helps: Unlock it, or log in again.", "Version"}},
+	{"settings", snapshot.WindowSettings, func(s *stage, _ fyne.Window) {}, []string{"Start Local PC when you log in", "Paired with this computer only", "1 of 2 need a look", "What helps: Unlock it, or log in again.", "Version"}},
 	{"settings-bare", snapshot.WindowSettings, func(s *stage, _ fyne.Window) {
 		s.snapshot(func(n *snapshot.Snapshot) {
 			n.Hub, n.Settings.Folder, n.Settings.Checks, n.Settings.Checking = snapshot.Hub{}, "", nil, true
 			n.Settings.AutostartProblem = "Local PC was started by hand from a folder that may go away; install the package to start it at log-in."
 		})
-	}, []string{"A new folder for each program", "install the package", "is not paired", "◌ Looking…"}},
+	}, []string{"A new folder for each program", "install the package", "is not paired", "◌ Checking…"}},
 	{"settings-remove", snapshot.WindowSettings, func(s *stage, w fyne.Window) { s.tap(w, "Remove from this computer…") }, []string{"It takes away:", "Keep the record", "Erase everything", "type the word remove"}},
 	{"settings-removing", snapshot.WindowSettings, func(s *stage, w fyne.Window) { s.removing(w) }, []string{"Removing…"}},
 	{"settings-removed", snapshot.WindowSettings, func(s *stage, w fyne.Window) {

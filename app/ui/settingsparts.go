@@ -113,7 +113,7 @@ type capabilitiesPart struct {
 
 func newCapabilitiesPart(s *settingsWindow) *capabilitiesPart {
 	c := &capabilitiesPart{of: s, list: kit.Column(12)}
-	c.root = kit.Column(12, s.heading("Capabilities", "What programs may ask for at all. Each request is still asked about, or covered by an answer you gave.", nil), c.list)
+	c.root = kit.Column(12, s.heading("What programs may ask for", "Each request is still asked about, or covered by an answer you gave.", nil), c.list)
 	return c
 }
 
@@ -306,7 +306,7 @@ func newCheckPart(s *settingsWindow) *checkPart {
 		s.send(s, snapshot.Intent{Kind: snapshot.SelfTest})
 		s.draw()
 	}).Slim()
-	c.root = kit.Column(12, s.heading("Self-test", "Looks whether everything that is needed works on this computer, and says what helps.", nil), kit.Row(12, c.run, c.state, kit.Space()), c.list)
+	c.root = kit.Column(12, s.heading("Self-test", "Checks whether all that is needed works on this computer, and says what helps.", nil), kit.Row(12, c.run, c.state, kit.Space()), c.list)
 	return c
 }
 
@@ -331,7 +331,7 @@ func (c *checkPart) draw(s snapshot.Snapshot) (changed bool) {
 	c.state.Hidden = false
 	switch {
 	case busy:
-		c.state.Set("◌", "Looking…", kit.ToneQuiet)
+		c.state.Set("◌", "Checking…", kit.ToneQuiet)
 	case len(set.Checks) == 0:
 		c.state.Hidden = true
 	case bad == 0:

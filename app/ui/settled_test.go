@@ -301,7 +301,7 @@ func TestSettingsSwitches(t *testing.T) {
 
 	s.tap(w, "Run the self-test")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.SelfTest})
-	if !has(w, "◌ Looking…") || !s.button(w, "Run the self-test").Disabled() {
+	if !has(w, "◌ Checking…") || !s.button(w, "Run the self-test").Disabled() {
 		t.Errorf("the window says %q", texts(w))
 	}
 	s.told(snapshot.SelfTest, true, "Looking at what works here.")
@@ -335,7 +335,7 @@ func TestRemoveFromThisComputer(t *testing.T) {
 		t.Fatalf("sent %+v", got)
 	}
 	keyOn(w, fyne.KeyEscape)
-	if !has(w, "Capabilities") || !s.u.open[w] {
+	if !has(w, "What programs may ask for") || !s.u.open[w] {
 		t.Fatalf("Escape leads to %q", texts(w))
 	}
 	s.tap(w, "Remove from this computer…")

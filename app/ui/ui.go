@@ -192,9 +192,11 @@ func (u *UI) show(name string) {
 		return
 	}
 	if u.open[w] {
+		u.unpoint(w)
 		w.RequestFocus()
 		return
 	}
+	u.unpoint(w)
 	u.open[w] = true
 	u.redraw()
 	w.Show()
@@ -213,12 +215,22 @@ func (u *UI) hide(w fyne.Window) {
 	if u.open[w] {
 		delete(u.open, w)
 		w.Hide()
+		kit.Unpoint(w.Content())
 		for _, s := range u.windows() {
 			if s.window() == w {
 				s.rest()
 			}
 		}
 		u.count()
+	}
+}
+
+// unpoint takes the mouse's mark off what is in the windows that w comes before.
+func (u *UI) unpoint(w fyne.Window) {
+	for under := range u.open {
+		if under != w {
+			kit.Unpoint(under.Content())
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"fyne.io/fyne/v2"
+
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
@@ -47,8 +49,14 @@ func (b *banners) ask() {
 			b.redraw()
 		}
 	}
-	yes := kit.NewButton("Undo all the same", kit.Danger, answer(true)).Slim()
-	no := kit.NewButton("Leave it", kit.Normal, answer(false)).Slim()
+	keys := &kit.Keys{Key: func(e *fyne.KeyEvent) {
+		if e.Name == fyne.KeyEscape {
+			answer(false)()
+		}
+	}}
+	yes := kit.NewButton("Undo all the same", kit.Danger, answer(true)).Slim().WithKeys(keys)
+	no := kit.NewButton("Leave it", kit.Normal, answer(false)).Slim().WithKeys(keys)
+	b.stay = no
 	b.add(kit.ToneWarn, 320, kit.Remote(b.undo.question, kit.Plain("", kit.Ink)), no, yes)
 }
 

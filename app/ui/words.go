@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -149,4 +150,46 @@ func stoppedWords(s snapshot.Stopped) string {
 		words = count(s.Commands, "command", "commands") + " ended."
 	}
 	return words + " Nothing runs until you resume."
+}
+
+// resultWords are what came of an entry, beside its chip.
+func resultWords(e snapshot.Entry) string {
+	code, ok := strings.CutPrefix(e.Result, "exit code ")
+	switch {
+	case e.Outcome == snapshot.Allowed: // it is said below
+		return ""
+	case !ok:
+		return e.Result
+	case code == "0":
+		return ""
+	}
+	return "ended with error code " + code
+}
+
+// toYou makes of what a program is told about the person what the person is
+// told.
+var toYou = strings.NewReplacer(
+	"The person at this computer declined", "You denied",
+	"The person declined", "You denied",
+	"The person at this computer", "You",
+	"The person", "You",
+	"the person", "you",
+	"they are not asked", "you are not asked",
+	"and is not to be asked", "and are not to be asked",
+	"until they resume", "until you resume",
+	` They can choose "Allow next time" in Activity.`, "",
+	"; ask again when they are answered", "",
+)
+
+// reasonWords say to the person why an entry ran, or did not.
+func reasonWords(e snapshot.Entry, reason string) string {
+	switch {
+	case e.Outcome == snapshot.Expired && e.CanAllowNext && !e.AllowedNext:
+		return "You did not answer in time, so nothing ran. If it may run, choose Allow next time: the same request then runs once without asking."
+	case e.Outcome == snapshot.Expired:
+		return "You did not answer in time, so nothing ran."
+	case e.Outcome == snapshot.Denied && e.By == "you":
+		return "" // it is said below
+	}
+	return capital(toYou.Replace(reason))
 }

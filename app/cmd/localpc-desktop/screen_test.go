@@ -322,7 +322,7 @@ func TestPictures(t *testing.T) {
 			})
 			shot("activity-stopped", "Activity", "2 commands ended. Nothing runs until you resume")
 			log.ClickText("Export")
-			shot("activity-export", "Activity", "Every request, decision and outcome")
+			shot("activity-export", "Activity", "Everything that was asked for")
 		})
 	}
 }

@@ -110,7 +110,11 @@ func (b *Button) FocusLost() { b.focused = false; b.Refresh() }
 func (b *Button) MouseIn(*desktop.MouseEvent) { b.hover = true; b.Refresh() }
 
 // MouseMoved is Fyne's.
-func (b *Button) MouseMoved(*desktop.MouseEvent) {}
+func (b *Button) MouseMoved(e *desktop.MouseEvent) {
+	if !b.hover { // Unpoint came in between
+		b.MouseIn(e)
+	}
+}
 
 // MouseOut is Fyne's.
 func (b *Button) MouseOut() { b.hover = false; b.Refresh() }
@@ -245,7 +249,11 @@ func (a *Allow) Tapped(*fyne.PointEvent) {
 func (a *Allow) MouseIn(*desktop.MouseEvent) { a.hover = true; a.Refresh() }
 
 // MouseMoved is Fyne's.
-func (a *Allow) MouseMoved(*desktop.MouseEvent) {}
+func (a *Allow) MouseMoved(e *desktop.MouseEvent) {
+	if !a.hover { // Unpoint came in between
+		a.MouseIn(e)
+	}
+}
 
 // MouseOut is Fyne's.
 func (a *Allow) MouseOut() { a.hover = false; a.Refresh() }

@@ -148,7 +148,11 @@ func (r *optionRow) Tapped(*fyne.PointEvent) {
 func (r *optionRow) MouseIn(*desktop.MouseEvent) { r.hover = true; r.Refresh() }
 
 // MouseMoved is Fyne's.
-func (r *optionRow) MouseMoved(*desktop.MouseEvent) {}
+func (r *optionRow) MouseMoved(e *desktop.MouseEvent) {
+	if !r.hover { // Unpoint came in between
+		r.MouseIn(e)
+	}
+}
 
 // MouseOut is Fyne's.
 func (r *optionRow) MouseOut() { r.hover = false; r.Refresh() }

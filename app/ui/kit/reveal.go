@@ -3,6 +3,7 @@ package kit
 import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/driver/desktop"
 )
 
 // reveal scrolls what is around o, which has just got the keyboard, until o is
@@ -97,4 +98,18 @@ func Holds(o, target fyne.CanvasObject) bool {
 		}
 	}
 	return false
+}
+
+// Unpoint takes the mark of the mouse off the controls below o. The toolkit
+// does not tell them that the mouse has gone when their window is hidden, or
+// another one opens between.
+func Unpoint(o fyne.CanvasObject) {
+	if h, ok := o.(desktop.Hoverable); ok {
+		h.MouseOut()
+	}
+	for _, b := range below(o) {
+		if b != nil {
+			Unpoint(b)
+		}
+	}
 }
