@@ -223,4 +223,21 @@ func TestMCPAsksThePerson(t *testing.T) {
 			t.Error("a declined file was written")
 		}
 	}
+
+	// Allowed, it is written, read and listed.
+	write = start("write_file", map[string]any{"path": "allowed.txt", "content": "line one\nline two\n"})
+	say(p.lastDigits("allowed.txt"))
+	if a := get(write); a.failed {
+		t.Errorf("an allowed write was told as %+v", a)
+	}
+	read := start("read_file", map[string]any{"path": "allowed.txt"})
+	say(p.lastDigits("wants to read allowed.txt"))
+	if a := get(read); a.failed || !strings.Contains(a.text, "line one") || !strings.Contains(a.text, "line two") {
+		t.Errorf("an allowed read gave %+v", a)
+	}
+	list := start("list_directory", map[string]any{"path": "."})
+	say(p.lastDigits("wants to see what is in"))
+	if a := get(list); a.failed || !strings.Contains(a.text, "allowed.txt") || strings.Contains(a.text, "notes.txt") {
+		t.Errorf("an allowed list gave %+v", a)
+	}
 }
