@@ -125,11 +125,17 @@ func TestContainedPolicyWithoutAnybody(t *testing.T) {
 		t.Errorf("the command gave %+v", r)
 	}
 	began := time.Now()
-	s.start("write", map[string]any{"path": "mine.txt", "data": "theirs"}).failed(20*time.Second, "neither a display nor a terminal")
+	s.start("write", map[string]any{"path": ".envrc", "data": "theirs"}).failed(20*time.Second, "neither a display nor a terminal")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the refusal took %s", took)
 	}
+	if b, err := os.ReadFile(filepath.Join(folder, ".envrc")); err == nil {
+		t.Errorf("the file is %q", b)
+	}
+	// What is overwritten is kept.
+	s.start("write", map[string]any{"path": "mine.txt", "data": "theirs"}).ok(20 * time.Second)
+	p.must("undo", "session", p.status().Sessions[0].ID)
 	if b, err := os.ReadFile(filepath.Join(folder, "mine.txt")); err != nil || string(b) != "mine" {
-		t.Errorf("the file is %q, %v", b, err)
+		t.Errorf("undone, the file is %q, %v", b, err)
 	}
 }
