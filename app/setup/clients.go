@@ -31,7 +31,8 @@ type Clients struct {
 // Client is one such program as it is now.
 type Client struct {
 	ID, Name string
-	// Found: it is on this computer. Connected: our entry is in its File.
+	// Found: it is on this computer. Connected: our entry is in its File, and
+	// leads to the hub that was asked about.
 	Found, Connected bool
 	File             string
 	// Lines are what Connect puts there, or the person.
@@ -81,7 +82,7 @@ func (c Clients) look(k *kind, hub string) Client {
 		return s
 	}
 	if err == nil {
-		s.Connected = ours(k.format.entry(data))
+		s.Connected = leads(k.format.entry(data), hub)
 		_, err = k.format.put(data, want)
 	}
 	if err != nil {
@@ -242,6 +243,20 @@ func ours(e map[string]any) bool {
 		}
 	}
 	return false
+}
+
+// leads tells whether an entry is ours and goes to that hub, "" for the one
+// inside: an older one may go to the hub that this computer was paired with.
+func leads(e map[string]any, hub string) bool {
+	if !ours(e) {
+		return false
+	}
+	for _, name := range []string{"url", "httpUrl"} {
+		if u, ok := e[name].(string); ok {
+			return hub != "" && u == hub+"/mcp"
+		}
+	}
+	return hub == ""
 }
 
 // errOther is an entry of our name that another program made.

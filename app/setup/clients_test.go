@@ -18,13 +18,15 @@ func desk(t *testing.T, system string) Clients {
 	return Clients{Book: NewBook(t.TempDir()), Exe: "/opt/local pc/localpc", Home: home, System: system, Env: func(string) string { return "" }}
 }
 
-func (c Clients) one(t *testing.T, id string) Client {
+func (c Clients) one(t *testing.T, id string) Client { t.Helper(); return c.oneOf(t, id, "") }
+
+func (c Clients) oneOf(t *testing.T, id, hub string) Client {
 	t.Helper()
 	k, err := named(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.look(k, "")
+	return c.look(k, hub)
 }
 
 func lay(t *testing.T, path, text string) {
@@ -303,8 +305,21 @@ func TestAHubOfOnesOwn(t *testing.T) {
 			}
 			continue
 		}
+		// An entry that goes to another hub is no connection to this one; it is
+		// taken the place of.
+		for _, before := range []string{"", "https://old.example"} {
+			if c, err := d.Connect(s.ID, before); err != nil || !c.Connected {
+				t.Errorf("%s: %v", s.Name, err)
+			}
+			if c := d.oneOf(t, s.ID, "https://hub.example"); c.Connected {
+				t.Errorf("%s is connected to a hub that its settings do not name", s.Name)
+			}
+		}
 		if c, err := d.Connect(s.ID, "https://hub.example"); err != nil || !c.Connected {
 			t.Errorf("%s: %v", s.Name, err)
+		}
+		if c := d.one(t, s.ID); c.Connected {
+			t.Errorf("%s is connected to the hub inside, too", s.Name)
 		}
 	}
 	if _, err := Undo(d.Book); err != nil {

@@ -162,6 +162,9 @@ func connectAny(c *cli, hub snapshot.Hub) error {
 	for _, line := range programs.Lines(c.connect.any, address, "") {
 		fmt.Fprintln(c.out, "  "+line)
 	}
+	if address != "" {
+		fmt.Fprintf(c.out, "It signs in at the hub in your browser. One that can't do that takes a key from %s/keys, in the header Authorization: Bearer e2b_…\n", address)
+	}
 	return nil
 }
 

@@ -46,6 +46,10 @@ type knownProgram struct {
 	id, name  string
 	redirects []string
 	at        string // where its description was read; "" when it signed itself up
+	// unread: its description is where this hub does not get to. What it is called
+	// is then a claim, and its answers go to the person's own computer alone: it
+	// is no more than one that signed itself up.
+	unread bool
 }
 
 // errUnknown is a program that is not known; its text is for a browser.
@@ -168,6 +172,9 @@ func (f *Face) described(ctx context.Context, id string) (knownProgram, error) {
 	resp, err := f.fetcher.Do(req)
 	if err != nil {
 		f.log.Info("A program's description could not be read", "host", u.Host, "err", err)
+		if unreachable(err) && printable(u.Host) {
+			return knownProgram{id: id, name: "a program of " + u.Host, unread: true}, nil
+		}
 		return knownProgram{}, errUnknown("The description of the program that asks can't be read from " + u.Host + ".")
 	}
 	defer resp.Body.Close()
@@ -184,6 +191,18 @@ func (f *Face) described(ctx context.Context, id string) (knownProgram, error) {
 	return knownProgram{id: id, name: d.Name, redirects: d.Redirects, at: u.Host}, nil
 }
 
+// errPrivate is an address where the hub goes for nobody.
+var errPrivate = errors.New("this address is of a private network")
+
+// unreachable tells whether the hub did not get to an address, as one that has
+// no way to the internet does not.
+func unreachable(err error) bool {
+	var lookup *net.DNSError
+	var op *net.OpError
+	var in net.Error
+	return !errors.Is(err, errPrivate) && (errors.As(err, &lookup) || errors.As(err, &op) && op.Op == "dial" || errors.As(err, &in) && in.Timeout())
+}
+
 // newFetcher is a client for addresses that strangers name. reach tells which
 // addresses it may reach.
 func newFetcher(reach func(netip.Addr) bool) *http.Client {
@@ -193,7 +212,7 @@ func newFetcher(reach func(netip.Addr) bool) *http.Client {
 			return err
 		}
 		if !reach(to.Addr().Unmap()) {
-			return errors.New("this address is of a private network")
+			return errPrivate
 		}
 		return nil
 	}}

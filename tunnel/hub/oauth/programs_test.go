@@ -349,6 +349,37 @@ func TestAProgramThatIsDescribed(t *testing.T) {
 	}
 }
 
+// A hub without a way to the internet lets a program in whose description it
+// can't read: as one that signed itself up, on the person's computer alone.
+func TestADescriptionOutOfReach(t *testing.T) {
+	h := start(t, forPrograms, func(o *Options) { o.Reach = func(netip.Addr) bool { return true } })
+	s, self := describes(t, func(http.ResponseWriter, string) {})
+	trusting(h, s)
+	s.Close()
+	for _, redirect := range []string{"https://agent.example/back", "com.example.app:/back", "http://agent.example/back"} {
+		if resp, _ := h.request(http.MethodGet, "/oauth/authorize?"+h.asking(self, "redirect_uri", redirect).Encode(), "", ""); resp.StatusCode != http.StatusBadRequest || resp.Header.Get("Location") != "" {
+			t.Errorf("%s: %d", redirect, resp.StatusCode)
+		}
+	}
+	resp, a := h.exchange(self, h.code(h.asking(self)))
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v", resp.StatusCode, a)
+	}
+	at, err := url.Parse(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, err := h.Program(t.Context(), a["access_token"].(string)); err != nil || who.Name != "a program of "+at.Host {
+		t.Errorf("%+v, %v", who, err)
+	}
+	// What is there and says nothing good is not let in.
+	s, self = describes(t, func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusNotFound) })
+	trusting(h, s)
+	if resp, _ := h.request(http.MethodGet, "/oauth/authorize?"+h.asking(self).Encode(), "", ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("without a description: %d", resp.StatusCode)
+	}
+}
+
 // What a program opened ends with its sign-in.
 func TestADisconnectedProgramLeavesNothingOpen(t *testing.T) {
 	h := start(t, forPrograms)

@@ -74,6 +74,9 @@ func (p knownProgram) allows(uri string) bool {
 	if goodRedirect(uri) != nil {
 		return false
 	}
+	if p.unread {
+		return strings.HasPrefix(uri, "http://")
+	}
 	return slices.ContainsFunc(p.redirects, func(own string) bool { return own == uri || samePlace(own, uri) })
 }
 

@@ -240,8 +240,9 @@ func TestKeys(t *testing.T) {
 		s := owned(t)
 		b := s.browser(z).logIn("Ana").open("/keys").sees("There is no key yet.").check("keys-none")
 		b.fill("Name of the program", "Claude <Desktop>").click("Make a key")
-		b.sees("The key of Claude <Desktop>", "E2B_API_URL="+s.url+"/api", "E2B_SANDBOX_URL="+s.url+"/sbx").check("keys-new")
+		b.sees("The key of Claude <Desktop>", "E2B_API_URL="+s.url+"/api", "E2B_SANDBOX_URL="+s.url+"/sbx", s.url+"/mcp").check("keys-new")
 		secret := js[string](b, `document.getElementById("secret").textContent`)
+		b.sees("Authorization: Bearer " + secret)
 		k, err := s.store.FindKey(t.Context(), secret)
 		if err != nil || k.User != store.OwnerID || k.Name != "Claude <Desktop>" {
 			t.Fatalf("%+v, %v", k, err)

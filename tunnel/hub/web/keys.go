@@ -17,6 +17,7 @@ type keysData struct {
 	Name     string     // as typed before
 	New      *store.Key // just made: its secret is shown this once
 	Lines    []string   // to copy for the E2B SDK
+	MCP      string     // where MCP clients come to
 }
 
 func (f *Face) showKeys(w http.ResponseWriter, r *http.Request, u *store.User) {
@@ -52,7 +53,7 @@ func (f *Face) makeKey(w http.ResponseWriter, r *http.Request, u *store.User) {
 	}
 	f.log.Info("Key made", "user", u.ID, "key", k.ID)
 	base := f.base.String()
-	f.listKeys(w, r, u, http.StatusOK, "", keysData{New: &k,
+	f.listKeys(w, r, u, http.StatusOK, "", keysData{New: &k, MCP: base + "/mcp",
 		Lines: []string{"E2B_API_KEY=" + k.Secret, "E2B_API_URL=" + base + "/api", "E2B_SANDBOX_URL=" + base + "/sbx"}})
 }
 
