@@ -149,10 +149,19 @@ func (w *window) End(ctx context.Context) []string {
 	defer folder.close()
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
+	var more []string
 	now, err := m.look(ctx, folder, ".", len(m.windows) > 0, false)
 	if err != nil {
-		m.k.o.Log.Warn("What a command changed could not be told", "err", err)
-		return []string{"what it changed can't be undone: the folder has too many files"}
+		m.k.o.Log.Warn("What a command made could not be told", "err", err)
+		more = append(more, "what it made can't be undone: the folder has too many files")
+		m.fits, m.failed = false, m.k.o.Now()
+		cancel()
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer cancel()
+		if now, err = w.known(ctx, folder); err != nil {
+			m.k.o.Log.Warn("What a command changed could not be told", "err", err)
+			return []string{"what it changed can't be undone: the folder has too many files"}
+		}
 	}
 	names := w.changed(now)
 	for _, rel := range names {
@@ -163,7 +172,38 @@ func (w *window) End(ctx context.Context) []string {
 	if m.files = now; len(names) > 0 {
 		m.free()
 	}
-	return notes
+	return append(notes, more...)
+}
+
+// known looks again at what was there before, name by name: of a folder with
+// too much in it that is told all the same.
+func (w *window) known(ctx context.Context, folder *dir) (tree, error) {
+	now := tree{}
+	for _, before := range []tree{w.base, w.told} {
+		for rel := range before {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			at, err := folder.at(folderAbove(rel))
+			if err != nil {
+				continue // its folder has gone
+			}
+			n, err := at.lstat(base(rel))
+			at.close()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			e := w.m.files[rel]
+			if e == nil || e.node != n {
+				e = &entry{node: n}
+			}
+			now[rel] = e
+		}
+	}
+	return now, nil
 }
 
 // claim takes what is at a name for this command's work, and no other's. Where

@@ -337,6 +337,32 @@ func BenchmarkSnapshot(b *testing.B) {
 	run("sh alone", func(*testing.B) { r.sh("true") })
 }
 
+// A command that makes more than can be looked at loses nothing of what was
+// there before.
+func TestMadeTooMuch(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"a", "b", "d/x", "e/y"} {
+		r.put(name, "old")
+	}
+	before := r.tree()
+	request, notes := r.command("echo new >a; rm b; mv d f; echo new >e/y; mkdir many; cd many; seq 21000 | xargs touch")
+	if len(notes) != 1 || !strings.Contains(notes[0], "what it made can't be undone") {
+		t.Errorf("it said %q", notes)
+	}
+	if can, _ := r.k.State(request); !can {
+		t.Fatal("it can't be undone")
+	}
+	if ok, _ := r.k.WouldSnapshot(t.Context(), r.s); ok {
+		t.Error("a folder with so much would be held")
+	}
+	r.sh("rm -r many")
+	r.undo("undo", request)
+	r.sh("rm -r f")
+	if now := r.tree(); now != before {
+		t.Errorf("undone, the folder is\n%s\nand was\n%s", now, before)
+	}
+}
+
 // Where a folder becomes too large to be held, of a command under way all is known
 // as before.
 func TestGrowsTooLarge(t *testing.T) {
