@@ -45,11 +45,11 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 			if st.From != "" {
 				seen.add(st.From)
 			}
-			if of.about.Long > 0 && st.Made {
+			if of.ran() > 0 && st.Made {
 				q.during = append(q.during, st.Rel)
 			}
 		}
-		q.long = max(q.long, of.about.Long)
+		q.long = max(q.long, of.ran())
 	}
 	return q.words(), nil
 }
@@ -79,11 +79,9 @@ func (q *asking) words() string {
 		words = append(words, listed(q.newer)+" changed after this, by you or another program.")
 	}
 	if q.long > 0 {
-		ran := "a moment"
+		ran := fmt.Sprintf("%d seconds", int(q.long.Seconds()))
 		if q.long >= 2*time.Minute {
 			ran = fmt.Sprintf("%d minutes", int(q.long.Minutes()))
-		} else if q.long >= longRun {
-			ran = fmt.Sprintf("%d seconds", int(q.long.Seconds()))
 		}
 		words = append(words, fmt.Sprintf("A command ran for %s. All that changed in the folder in that time counts as its work, also what you or others did: %s.", ran, listed(q.during)))
 	}

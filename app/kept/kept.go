@@ -70,9 +70,8 @@ type kept struct {
 // about is what a request's notes know beside its steps. Serialised.
 type about struct {
 	Format int `json:"format"`
-	// Long: how long a command ran, where others have worked in the folder
-	// meanwhile, or a person had the time to.
-	Long time.Duration `json:"long,omitempty"`
+	// Began is when a command did, up to the Time of its notes.
+	Began time.Time `json:"began,omitzero"`
 }
 
 // format is how old versions and steps are written now. 2: bundles.
@@ -324,6 +323,15 @@ func (k *Kept) newKept(session, request, folder string, id capabilities.FileID) 
 	r := &kept{Kept: store.Kept{Request: request, Session: session, Folder: folder, FolderID: string(text), Time: k.o.Now(), State: store.KeptOpen}}
 	r.tell(about{})
 	return r
+}
+
+// ran is how long a command ran, of which it can't be told from its own work
+// what others did meanwhile; 0 where they hardly had the time to.
+func (r *kept) ran() time.Duration {
+	if long := r.Time.Sub(r.about.Began); !r.about.Began.IsZero() && long >= longRun {
+		return long
+	}
+	return 0
 }
 
 // tell has what is about a request go with its notes.

@@ -59,7 +59,6 @@ type mirror struct {
 	began   time.Time        // the last look that held everything
 	failed  time.Time        // when it could not be held
 	windows map[*window]bool // commands under way
-	last    int              // of their numbers
 }
 
 func (k *Kept) mirrorOf(s *capabilities.Session) *mirror {
@@ -76,8 +75,9 @@ func (k *Kept) mirrorOf(s *capabilities.Session) *mirror {
 	return m
 }
 
-// touched tells the folder's mirror that a step was no command's work.
-func (k *Kept) touched(folder string, st *step) {
+// again has the folder's mirror look at a step's names: before it, and when it
+// was done, which was no command's work.
+func (k *Kept) again(folder string, st *step, done bool) {
 	k.mu.Lock()
 	m := k.mirrors[folder]
 	k.mu.Unlock()
@@ -85,9 +85,9 @@ func (k *Kept) touched(folder string, st *step) {
 		return
 	}
 	if st.From != "" {
-		m.touched(st.From)
+		m.again(st.From, done)
 	}
-	m.touched(st.Rel)
+	m.again(st.Rel, done)
 }
 
 // Leave lets go of what is held of a folder in which nobody works any more.
@@ -295,9 +295,9 @@ func (k *Kept) WouldSnapshot(ctx context.Context, s *capabilities.Session) (ok b
 	return true, strings.Join(slices.Sorted(maps.Keys(m.but)), " and ")
 }
 
-// touched looks again at one name, and below it, after a request of ours:
-// commands under way have not done that.
-func (m *mirror) touched(rel string) {
+// again looks again at one name, and below it, for commands under way. What is
+// done is told to all that had not worked on it before.
+func (m *mirror) again(rel string, done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.windows) == 0 {
@@ -318,22 +318,30 @@ func (m *mirror) touched(rel string) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.k.o.Log.Warn("A changed file could not be held for a command under way", "err", err)
 	}
-	is := func(name string) bool { return name == rel || strings.HasPrefix(name, rel+"/") }
 	files := maps.Clone(m.files)
-	maps.DeleteFunc(files, func(name string, _ *entry) bool { return is(name) })
+	for name := range m.files {
+		if name == rel || strings.HasPrefix(name, rel+"/") {
+			delete(files, name)
+			if done && now[name] == nil {
+				m.tell(name, m.files[name], nil)
+			}
+		}
+	}
 	maps.Copy(files, now)
-	for w := range m.windows {
-		for name := range w.base {
-			if is(name) {
-				w.told[name] = nil
-			}
+	for name, e := range now {
+		if done {
+			m.tell(name, m.files[name], e)
 		}
-		for name := range w.told {
-			if is(name) {
-				w.told[name] = nil
-			}
-		}
-		maps.Copy(w.told, now)
 	}
 	m.files = files
+}
+
+// tell has commands under way know that what is at a name is another's work: all
+// but those that had changed it before, which have what was there before that.
+func (m *mirror) tell(name string, was, now *entry) {
+	for w := range m.windows {
+		if !differs(w.before(name), was) {
+			w.told[name] = now
+		}
+	}
 }

@@ -51,6 +51,7 @@ func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err er
 	if !n.k.on() {
 		return errNothing
 	}
+	n.k.again(n.r.Folder, st, false)
 	size := int64(0)
 	for try := 0; try < 3 && most >= 0; try++ {
 		n.k.discard(st.object)
@@ -194,7 +195,7 @@ func (c change) Done() {
 		c.n.k.o.Log.Error("A change could not be noted", "err", err)
 		return
 	}
-	c.n.k.touched(c.n.r.Folder, c.st)
+	c.n.k.again(c.n.r.Folder, c.st, true)
 }
 
 // Not forgets the step: the end of the notes does.

@@ -69,7 +69,7 @@ func (w *undo) takeBack() error {
 		if !slices.Contains(left, st) {
 			w.k.discard(st.object)
 		}
-		w.k.touched(w.r.Folder, st)
+		w.k.again(w.r.Folder, st, true)
 	}
 	return nil
 }

@@ -25,11 +25,9 @@ type window struct {
 	s       *capabilities.Session
 	request string
 	began   time.Time
-	n       int // the order in which they began
 	// base is what was there when it began; told what is instead of that by now,
 	// by others of ours; nil for nothing. Guarded by the mirror's mu.
 	base, told tree
-	mixed      bool // another command worked on the same names
 	void       bool // what was there before is not known any more
 }
 
@@ -48,8 +46,7 @@ func (k *Kept) Snapshot(ctx context.Context, s *capabilities.Session, request st
 			return nil, fmt.Errorf("hold the folder: %w", err)
 		}
 	}
-	m.last++
-	w := &window{m: m, s: s, request: request, began: k.o.Now(), n: m.last, base: m.files, told: tree{}}
+	w := &window{m: m, s: s, request: request, began: k.o.Now(), base: m.files, told: tree{}}
 	m.windows[w] = true
 	return w, nil
 }
@@ -165,7 +162,7 @@ func (w *window) End(ctx context.Context) []string {
 	}
 	names := w.changed(now)
 	for _, rel := range names {
-		w.claim(rel, now[rel])
+		m.tell(rel, w.before(rel), now[rel])
 	}
 	d := &diff{w: w, folder: folder, names: names, was: tree{}, now: now, told: map[string]bool{}, files: map[capabilities.FileID]bool{}}
 	notes := d.keep(ctx)
@@ -206,31 +203,13 @@ func (w *window) known(ctx context.Context, folder *dir) (tree, error) {
 	return now, nil
 }
 
-// claim takes what is at a name for this command's work, and no other's. Where
-// one that began before it has changed it, too, what was there before that is
-// what counts: that is what the person had.
-func (w *window) claim(rel string, now *entry) {
-	first := w
-	for o := range w.m.windows {
-		if o.n < first.n && differs(o.before(rel), w.before(rel)) {
-			first = o
-		}
-	}
-	if first != w {
-		w.told[rel], w.mixed = first.before(rel), true
-	}
-	for o := range w.m.windows {
-		o.told[rel] = now
-	}
-}
-
 // diff finds the steps of what a command changed.
 type diff struct {
 	w        *window
 	folder   *dir
 	names    []string // that differ, in order
 	was, now tree
-	told     map[string]bool // folders that are told whole
+	told     map[string]bool // folders that are told whole: what has gone, or was made
 	files    map[capabilities.FileID]bool
 	twins    map[capabilities.FileID][][]byte
 	b        *bundle
@@ -289,9 +268,7 @@ func (d *diff) all(ctx context.Context) (err error) {
 	// Folders that may not be written to any more get their mode back first.
 	slices.SortStableFunc(d.steps, func(a, b *step) int { return rank(a) - rank(b) })
 	n := &notes{k: k, r: k.newKept(d.w.s.ID, d.w.request, d.w.s.Folder, d.w.s.FolderID), steps: d.steps}
-	if long := k.o.Now().Sub(d.w.began); long >= longRun || d.w.mixed {
-		n.r.tell(about{Long: long})
-	}
+	n.r.tell(about{Began: d.w.began})
 	n.r.Bytes = d.bytes
 	for i, st := range d.steps {
 		st.n = i
@@ -335,7 +312,7 @@ func (d *diff) one(ctx context.Context, rel string) error {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			d.told[rel] = true
+			d.told[rel] = false
 		}
 	}
 	switch {
@@ -355,7 +332,9 @@ func (d *diff) one(ctx context.Context, rel string) error {
 				return nil
 			}
 		}
-		d.told[rel] = d.told[rel] || was.Kind == kindDir
+		if was.Kind == kindDir {
+			d.told[rel] = true
+		}
 		if !was.held && was.Kind != kindDir || d.w.m.lean && was.Kind == kindDir && leftOut[base(rel)] {
 			d.lost++
 			return nil
@@ -368,10 +347,11 @@ func (d *diff) one(ctx context.Context, rel string) error {
 	return nil
 }
 
-// above: a folder above is told whole.
+// above: a folder above is told whole. What another request of ours deleted with
+// a folder that was made again is not in that.
 func (d *diff) above(rel string) bool {
 	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		if d.told[up] {
+		if gone, told := d.told[up]; told && (gone || d.was[rel] == nil) {
 			return true
 		}
 	}

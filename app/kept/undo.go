@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"localpc/app/store"
 	"localpc/capabilities"
@@ -37,11 +38,14 @@ type undo struct {
 	of     []*kept // what is undone, the newest first
 	folder *dir
 	anyway bool
+	// older are the names whose old versions are of before a command that began
+	// then.
+	older map[string]time.Time
 }
 
 // undo looks up what is to be undone. id "" is for looking only.
 func (k *Kept) undo(id string, requests []string) (*undo, error) {
-	w := &undo{notes: notes{k: k}}
+	w := &undo{notes: notes{k: k}, older: map[string]time.Time{}}
 	k.mu.Lock()
 	for _, name := range requests {
 		r := k.all[name]
@@ -116,8 +120,11 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 			if !st.Made {
 				continue
 			}
-			if err := w.step(ctx, st); err != nil {
+			if err := w.step(ctx, of, st); err != nil {
 				return 0, w.back(err)
+			}
+			if !of.about.Began.IsZero() {
+				w.older[st.Rel] = of.about.Began
 			}
 			n++
 		}
@@ -130,7 +137,7 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 		return 0, w.back(err)
 	}
 	for _, st := range w.steps {
-		k.touched(w.r.Folder, st)
+		k.again(w.r.Folder, st, true)
 	}
 	for _, object := range old {
 		k.discard(object)
@@ -181,7 +188,7 @@ func (w *undo) newer(rel string) error {
 }
 
 // step takes back one step of a request.
-func (w *undo) step(ctx context.Context, st *step) error {
+func (w *undo) step(ctx context.Context, of *kept, st *step) error {
 	if st.From != "" {
 		if err := w.moveBack(ctx, st); err != nil || st.Before.Kind == kindNone {
 			return err
@@ -204,6 +211,8 @@ func (w *undo) step(ctx context.Context, st *step) error {
 	switch {
 	case now.equal(st.Before) && !st.Before.equal(st.After):
 		return nil // it is as it was
+	case !now.equal(st.After) && w.older[st.Rel].Before(of.Time) && !w.older[st.Rel].IsZero():
+		return nil // it is as it was before that
 	case !now.equal(st.After) && !w.anyway:
 		return w.newer(st.Rel)
 	case !st.modeOnly():
