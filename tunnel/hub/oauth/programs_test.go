@@ -198,6 +198,15 @@ func TestWhatAProgramMayAsk(t *testing.T) {
 	// The port is the program's to choose; nothing else is.
 	h.code(h.asking(id, "redirect_uri", "http://127.0.0.1:1234/back"))
 	h.code(h.asking(id, "resource", "-", "scope", "-", "state", "-"))
+	// As VS Code and Cursor sign up: several places, one of which it then names.
+	_, a = h.signUp(`{"client_name":"Editor","redirect_uris":["https://vscode.dev/redirect","http://127.0.0.1/","cursor://anysphere.cursor-mcp/oauth/callback"]}`)
+	editor := a["client_id"].(string)
+	for _, place := range []string{"https://vscode.dev/redirect", "http://127.0.0.1:33418/", "http://127.0.0.1:33418", "cursor://anysphere.cursor-mcp/oauth/callback"} {
+		h.code(h.asking(editor, "redirect_uri", place))
+	}
+	if resp, _ := h.request(http.MethodGet, "/oauth/authorize?"+h.asking(id, "redirect_uri", "cursor://anysphere.cursor-mcp/oauth/callback").Encode(), "", ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a scheme that it did not sign up with: %d", resp.StatusCode)
+	}
 }
 
 func TestAProgramsTokens(t *testing.T) {

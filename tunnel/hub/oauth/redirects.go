@@ -81,7 +81,7 @@ func (p knownProgram) allows(uri string) bool {
 }
 
 // samePlace tells whether two addresses on the person's own computer differ in
-// their ports alone.
+// their ports alone. Without a path one means the same as with "/".
 func samePlace(a, b string) bool {
 	x, err := url.Parse(a)
 	if err != nil {
@@ -91,6 +91,10 @@ func samePlace(a, b string) bool {
 	if err != nil || x.Scheme != "http" || !ownComputer(x.Hostname()) || x.Hostname() != y.Hostname() {
 		return false
 	}
-	x.Host, y.Host = x.Hostname(), y.Hostname()
+	for _, u := range []*url.URL{x, y} {
+		if u.Host = u.Hostname(); u.Path == "" {
+			u.Path = "/"
+		}
+	}
 	return x.String() == y.String()
 }

@@ -103,10 +103,10 @@ func (f *Face) answerProgram(w http.ResponseWriter, r *http.Request, u *store.Us
 		// Browsers follow a link to a program, and not always a form; and nobody is
 		// sent to a program that they said no to.
 		f.log.Info("Program answered", "user", u.ID, "program", p.Client, "connected", yes)
-		n := note{Lines: []string{"Your browser may ask whether to open the program that " + oauth.AppScheme(p.Redirect) + ": stands for."}, To: template.URL(to), Word: "Back to the program"}
+		n := note{Lines: []string{"The program waits for your answer. Your browser may ask whether to open what " + oauth.AppScheme(p.Redirect) + ": links belong to."}, To: template.URL(to), Word: "Back to the program"}
 		title := "One more step"
 		if !yes {
-			title, n = "Nothing was connected", note{Lines: []string{"You can close this page. The program hears of it only by the link below."}, To: n.To, Word: n.Word}
+			title, n = "Nothing was connected", note{Lines: []string{"You can close this page. The program hears of it when you go back to it."}, To: n.To, Word: n.Word}
 		}
 		f.show(w, r, http.StatusOK, "note", view{Title: title, Data: n})
 		return

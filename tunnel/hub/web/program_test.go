@@ -137,5 +137,5 @@ func TestAProgramWithAScheme(t *testing.T) {
 			t.Errorf("after %s the link leads to %s, %v", c.press, to, err)
 		}
 	}
-	b.sees("whether to open the program that cursor: stands for").check("program-app-yes")
+	b.sees("whether to open what cursor: links belong to").check("program-app-yes")
 }
