@@ -36,7 +36,7 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 			// What a later step of these is about is looked at when that has
 			// been undone.
 			if st.Made && !seen.related(st.Rel) && !(inPlace && w.shared(st.Rel)) {
-				if now, err := w.folder.stateAt(ctx, st.Rel, st.deep()); err == nil && !now.equal(st.After) && !now.equal(st.Before) {
+				if now, err := w.folder.stateOf(ctx, st.Rel, st.deep()); err == nil && !now.equal(st.After) && !now.equal(st.Before) {
 					q.newer = append(q.newer, st.Rel)
 				}
 			}
@@ -57,12 +57,7 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 // shared tells whether what is at a name has others: when a step wrote to it in
 // place, these are not told.
 func (w *undo) shared(rel string) bool {
-	d, err := w.folder.at(folderAbove(rel))
-	if err != nil {
-		return false
-	}
-	defer d.close()
-	n, err := d.lstat(base(rel))
+	n, err := w.folder.lstat(rel)
 	return err == nil && (n.Kind == kindDir || n.Links > 1)
 }
 

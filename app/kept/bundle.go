@@ -51,7 +51,7 @@ func (k *Kept) newBundle() (b *bundle, err error) {
 // discard removes a bundle; what fails the next start does.
 func (k *Kept) discard(name string) {
 	if name != "" {
-		_ = removeTree(k.dir, name)
+		_ = k.dir.removeTree(name)
 	}
 }
 
@@ -228,7 +228,7 @@ func (b *bundle) restore(ctx context.Context, e *entry, d *dir, name string, fla
 		return err
 	}
 	if flags != 0 {
-		own(d, name, e.node)
+		d.own(name, e.node)
 	}
 	setAttributes(f, e.Attrs)
 	if err := f.Close(); err != nil {
@@ -270,26 +270,4 @@ func plain(all map[string][]byte) map[string][]byte {
 		return !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl")
 	})
 	return out
-}
-
-// own gives what is at name its owner, where this program may.
-func own(d *dir, name string, n node) {
-	if os.Geteuid() == 0 {
-		_ = d.chown(name, n.UID, n.GID)
-	}
-}
-
-// removeTree removes a name with all below it, also what may not be written to.
-// It follows no links.
-func removeTree(d *dir, name string) error {
-	if err := d.unlink(name); err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	_ = walk(context.Background(), d, name, "", func(d *dir, name, _ string, n node) error {
-		if n.Kind == kindDir && n.Mode&0o700 != 0o700 {
-			_ = d.chmod(name, n.Mode|0o700)
-		}
-		return nil
-	})
-	return d.removeAll(name)
 }

@@ -140,16 +140,11 @@ func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict
 	if rel == "." {
 		m.but = map[string]bool{}
 	}
-	up, err := folder.at(folderAbove(rel))
-	if err != nil {
-		return now, err
-	}
-	defer up.close()
 	called := rel
 	if rel == "." {
 		called = ""
 	}
-	return now, walk(ctx, up, base(rel), called, func(d *dir, name, rel string, n node) (skip error) {
+	return now, walk(ctx, folder, rel, called, func(d *dir, name, rel string, n node) (skip error) {
 		if rel == "" {
 			return nil
 		}

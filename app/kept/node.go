@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"localpc/app/store"
 	"localpc/capabilities"
@@ -194,7 +195,7 @@ func (d *dir) list(ctx context.Context, name string, deep bool) (tree, error) {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
 	return t, err
@@ -208,19 +209,6 @@ func (d *dir) stateOf(ctx context.Context, name string, deep bool) (state, error
 		s.Tree = anyTree
 	}
 	return s, err
-}
-
-// stateAt is stateOf of a name in the folder d.
-func (d *dir) stateAt(ctx context.Context, rel string, deep bool) (state, error) {
-	parent, err := d.at(folderAbove(rel))
-	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, nil
-	}
-	if err != nil {
-		return state{}, err
-	}
-	defer parent.close()
-	return parent.stateOf(ctx, base(rel), deep)
 }
 
 // step is one change of a request: what was at a name before it, and what is

@@ -45,9 +45,9 @@ func (n *notes) write(steps ...*step) error {
 	return nil
 }
 
-// begin notes a step that is about to be made in d. What is there is kept first,
-// of at most so many bytes; none for negative.
-func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err error) {
+// begin notes a step that is about to be made at name in d. What is there is kept
+// first, of at most so many bytes; none for negative.
+func (n *notes) begin(ctx context.Context, d *dir, name string, st *step, most int64) (err error) {
 	if !n.k.on() {
 		return errNothing
 	}
@@ -55,10 +55,10 @@ func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err er
 	size := int64(0)
 	for try := 0; try < 3 && most >= 0; try++ {
 		n.k.discard(st.object)
-		if size, err = n.copyOf(ctx, d, st, most); err != nil {
+		if size, err = n.copyOf(ctx, d, name, st, most); err != nil {
 			return err
 		}
-		if now, err := d.stateOf(ctx, base(st.Rel), true); err == nil && now == st.Before {
+		if now, err := d.stateOf(ctx, name, true); err == nil && now == st.Before {
 			break // else somebody worked on it meanwhile
 		}
 	}
@@ -75,9 +75,9 @@ func (n *notes) begin(ctx context.Context, d *dir, st *step, most int64) (err er
 	return nil
 }
 
-// copyOf holds what is at st's name in d as its old version, in a bundle of its
-// own of at most so many bytes.
-func (n *notes) copyOf(ctx context.Context, d *dir, st *step, most int64) (size int64, err error) {
+// copyOf holds what is at name in d as st's old version, in a bundle of its own of
+// at most so many bytes.
+func (n *notes) copyOf(ctx context.Context, d *dir, name string, st *step, most int64) (size int64, err error) {
 	b, err := n.k.newBundle()
 	if err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func (n *notes) copyOf(ctx context.Context, d *dir, st *step, most int64) (size 
 		}
 	}()
 	t, first := tree{}, map[capabilities.FileID]*entry{}
-	err = walk(ctx, d, base(st.Rel), "", func(d *dir, name, rel string, now node) error {
+	err = walk(ctx, d, name, "", func(d *dir, name, rel string, now node) error {
 		e := &entry{node: now}
 		if one := first[now.ID]; one != nil {
 			e = one // the same file by another name
@@ -164,10 +164,10 @@ func (n *notes) end(folder *dir) error {
 
 // look finds what a step left, and whether anything is not as it was.
 func (s *step) look(ctx context.Context, folder *dir) (changed bool, err error) {
-	if s.After, err = folder.stateAt(ctx, s.Rel, s.deep()); err != nil || s.From == "" {
+	if s.After, err = folder.stateOf(ctx, s.Rel, s.deep()); err != nil || s.From == "" {
 		return !s.After.equal(s.Before), err
 	}
-	from, err := folder.stateAt(ctx, s.From, false)
+	from, err := folder.stateOf(ctx, s.From, false)
 	return from.Kind == kindNone && s.After.Kind != kindNone, err
 }
 
@@ -212,7 +212,7 @@ func (n *notes) keep(ctx context.Context, parent *os.Root, st *step, take bool) 
 	d, err := dirOf(parent)
 	if err == nil {
 		defer d.close()
-		err = n.begin(ctx, d, st, max(0, n.k.o.Limit()-n.r.Bytes))
+		err = n.begin(ctx, d, base(st.Rel), st, max(0, n.k.o.Limit()-n.r.Bytes))
 	}
 	if take && errors.Is(err, fs.ErrNotExist) {
 		return change{}, false, nil // the caller finds out
@@ -221,7 +221,7 @@ func (n *notes) keep(ctx context.Context, parent *os.Root, st *step, take bool) 
 		n.k.fail(n.r.Folder, err)
 		return nil, false, fmt.Errorf("keep the old version: %w", err)
 	}
-	return change{n, st}, take && removeTree(d, base(st.Rel)) == nil, nil
+	return change{n, st}, take && d.removeTree(base(st.Rel)) == nil, nil
 }
 
 func (n *notes) Replaces(ctx context.Context, parent *os.Root, rel string) (capabilities.Change, error) {
@@ -258,7 +258,7 @@ func (n *notes) Moves(from, to string) capabilities.Change {
 // moves notes what loses nothing, and never fails.
 func (n *notes) moves(from, to string) capabilities.Change {
 	c := change{n, &step{Rel: to, From: from}}
-	if err := n.begin(context.Background(), nil, c.st, -1); err != nil {
+	if err := n.begin(context.Background(), nil, "", c.st, -1); err != nil {
 		if n.k.on() {
 			n.k.o.Log.Warn("A change could not be noted", "err", err)
 		}

@@ -77,30 +77,19 @@ func (w *undo) takeBack() error {
 // unstep is the opposite of one step, made or only begun.
 func (w *undo) unstep(st *step) (stays bool, err error) {
 	ctx := context.Background()
-	parent, err := w.folder.at(folderAbove(st.Rel))
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := w.folder.lstat(folderAbove(st.Rel)); errors.Is(err, fs.ErrNotExist) {
 		return st.object != "", nil
 	}
-	if err != nil {
+	if err := w.folder.removeTree(w.temp(st)); err != nil {
 		return false, err
 	}
-	defer parent.close()
-	if err := removeTree(parent, w.temp(st)); err != nil {
-		return false, err
-	}
-	name := base(st.Rel)
-	now, err := parent.stateOf(ctx, name, st.deep())
+	now, err := w.folder.stateOf(ctx, st.Rel, st.deep())
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case st.From != "":
-		to, err := w.folder.at(folderAbove(st.From))
-		if err != nil {
-			return false, err
-		}
-		defer to.close()
-		if err = renameNew(parent, name, to, base(st.From)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		if err = w.folder.renameNew(st.Rel, st.From); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 			err = nil // it had not begun
 		}
 		return false, err
@@ -109,11 +98,11 @@ func (w *undo) unstep(st *step) (stays bool, err error) {
 	case !now.equal(st.After) && now.Kind != kindNone && (st.Made || !st.InPlace):
 		return true, nil
 	case st.modeOnly():
-		return false, parent.chmod(name, st.Before.Mode)
+		return false, w.folder.chmod(st.Rel, st.Before.Mode)
 	case now.Kind == kindNone && st.Before.Kind == kindNone:
 		return false, nil
 	}
-	return false, w.place(ctx, parent, st, st)
+	return false, w.place(ctx, st, st)
 }
 
 // recover finds out what was cut off when this program was last killed: an
@@ -173,7 +162,7 @@ func (k *Kept) sweep(ctx context.Context) error {
 	}
 	for _, n := range names {
 		if !known[n] {
-			if err := removeTree(k.dir, n); err != nil {
+			if err := k.dir.removeTree(n); err != nil {
 				k.o.Log.Warn("A leftover could not be removed", "err", err)
 			}
 		}

@@ -304,12 +304,8 @@ func (d *diff) one(ctx context.Context, rel string) error {
 	if now != nil {
 		st.After = now.state()
 		if now.Kind == kindDir && (was == nil || was.Kind != kindDir) {
-			at, err := d.folder.at(folderAbove(rel))
-			if err == nil {
-				st.After, err = at.stateOf(ctx, base(rel), true)
-				at.close()
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			var err error
+			if st.After, err = d.folder.stateOf(ctx, rel, true); err != nil {
 				return err
 			}
 			d.told[rel] = false
@@ -328,7 +324,7 @@ func (d *diff) one(ctx context.Context, rel string) error {
 				}
 				d.files[now.ID], st.InPlace = true, true
 			}
-			if was.held && now.state() == was.state() && d.same(ctx, rel, was) {
+			if was.held && now.state() == was.state() && d.w.m.data.same(ctx, d.folder, rel, was) {
 				return nil
 			}
 		}
@@ -356,15 +352,6 @@ func (d *diff) above(rel string) bool {
 		}
 	}
 	return false
-}
-
-func (d *diff) same(ctx context.Context, rel string, was *entry) bool {
-	at, err := d.folder.at(folderAbove(rel))
-	if err != nil {
-		return false
-	}
-	defer at.close()
-	return d.w.m.data.same(ctx, at, base(rel), was)
 }
 
 // hold puts what was at a name, and below it, where it stays.

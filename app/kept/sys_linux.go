@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -15,7 +16,8 @@ import (
 // supported: this system tells files apart well enough to put them back.
 const supported = true
 
-// dir is an open folder to work in. It follows no links below itself.
+// dir is an open folder to work in: names are of what is in it, or further below.
+// It follows no links below itself.
 type dir struct{ fd int }
 
 func (d *dir) close() { _ = unix.Close(d.fd) }
@@ -37,6 +39,20 @@ func openat(at int, name string, flags int, mode uint32) (fd int, err error) {
 		return -1, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	return fd, nil
+}
+
+// do calls f with the folder that rel is in, and its last part.
+func (d *dir) do(rel string, f func(fd int, name string) error) error {
+	at, name := d, rel
+	if i := strings.LastIndexByte(rel, '/'); i >= 0 {
+		var err error
+		if at, err = d.at(rel[:i]); err != nil {
+			return err
+		}
+		defer at.close()
+		name = rel[i+1:]
+	}
+	return retry(func() error { return f(at.fd, name) })
 }
 
 const folderFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
@@ -80,7 +96,11 @@ func dirOf(root *os.Root) (*dir, error) {
 // open opens a file or folder that is none of the things that block, and says
 // what it is.
 func (d *dir) open(name string, flags int, mode uint32) (*os.File, node, error) {
-	fd, err := openat(d.fd, name, flags|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, mode)
+	var fd int
+	err := d.do(name, func(at int, name string) (err error) {
+		fd, err = openat(at, name, flags|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, mode)
+		return err
+	})
 	if err != nil {
 		return nil, node{}, err
 	}
@@ -105,14 +125,17 @@ func (d *dir) names() ([]string, error) {
 	return names, err
 }
 
-func (d *dir) lstat(name string) (node, error) { return statx(d.fd, name, unix.AT_SYMLINK_NOFOLLOW) }
+func (d *dir) lstat(name string) (n node, err error) {
+	err = d.do(name, func(fd int, name string) (err error) {
+		n, err = statx(fd, name, unix.AT_SYMLINK_NOFOLLOW)
+		return err
+	})
+	return n, err
+}
 
 func statx(fd int, name string, flags int) (node, error) {
 	var st unix.Statx_t
-	err := retry(func() error {
-		return unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
-	})
-	if err != nil {
+	if err := unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
 		return node{}, &os.PathError{Op: "statx", Path: name, Err: err}
 	}
 	n := node{
@@ -142,34 +165,43 @@ func statx(fd int, name string, flags int) (node, error) {
 	return n, nil
 }
 
+// rename moves a to b, in the same folder or in another.
+func (d *dir) rename(a, b string, flags uint) error {
+	return d.do(a, func(from int, a string) error {
+		return d.do(b, func(to int, b string) error { return unix.Renameat2(from, a, to, b, flags) })
+	})
+}
+
+// unsupported: the file system has no such flag.
+func unsupported(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS)
+}
+
 // swap puts what is at tmp at name, at once; what was there is at tmp then. A
 // file system that can't do that does it in two moments.
 func (d *dir) swap(tmp, name string) error {
-	err := retry(func() error { return unix.Renameat2(d.fd, tmp, d.fd, name, unix.RENAME_EXCHANGE) })
+	err := d.rename(tmp, name, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.ENOENT) {
-		return renameNew(d, tmp, d, name)
+		return d.renameNew(tmp, name)
 	}
-	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
-		return err
-	}
-	over := func() error { return retry(func() error { return unix.Renameat(d.fd, tmp, d.fd, name) }) }
-	if err = over(); err != nil {
-		if err = removeTree(d, name); err == nil {
-			err = over()
+	if unsupported(err) {
+		if err = d.rename(tmp, name, 0); err != nil {
+			if err = d.removeTree(name); err == nil {
+				err = d.rename(tmp, name, 0)
+			}
 		}
 	}
 	return err
 }
 
 // renameNew moves a name to one that must not exist yet (fs.ErrExist).
-func renameNew(from *dir, a string, to *dir, b string) error {
-	err := retry(func() error { return unix.Renameat2(from.fd, a, to.fd, b, unix.RENAME_NOREPLACE) })
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// A file system without this flag; the moment between is accepted.
-		if _, err := to.lstat(b); !errors.Is(err, os.ErrNotExist) {
+func (d *dir) renameNew(a, b string) error {
+	err := d.rename(a, b, unix.RENAME_NOREPLACE)
+	if unsupported(err) { // the moment between is accepted
+		if _, err := d.lstat(b); !errors.Is(err, os.ErrNotExist) {
 			return unix.EEXIST
 		}
-		err = retry(func() error { return unix.Renameat(from.fd, a, to.fd, b) })
+		err = d.rename(a, b, 0)
 	}
 	return err
 }
@@ -177,56 +209,80 @@ func renameNew(from *dir, a string, to *dir, b string) error {
 // Full tells whether something failed since a disk is full.
 func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-func hardLink(from *dir, a string, to *dir, b string) error {
-	return retry(func() error { return unix.Linkat(from.fd, a, to.fd, b, 0) })
+func (d *dir) link(a, b string) error {
+	return d.do(a, func(from int, a string) error {
+		return d.do(b, func(to int, b string) error { return unix.Linkat(from, a, to, b, 0) })
+	})
 }
+
 func (d *dir) mkdir(name string, mode uint32) error {
-	return retry(func() error { return unix.Mkdirat(d.fd, name, mode) })
+	return d.do(name, func(fd int, name string) error { return unix.Mkdirat(fd, name, mode) })
 }
+
 func (d *dir) symlink(to, name string) error {
-	return retry(func() error { return unix.Symlinkat(to, d.fd, name) })
+	return d.do(name, func(fd int, name string) error { return unix.Symlinkat(to, fd, name) })
 }
+
 func (d *dir) mkfifo(name string) error {
-	return retry(func() error { return unix.Mkfifoat(d.fd, name, 0o600) })
-}
-func (d *dir) unlink(name string) error {
-	return retry(func() error { return unix.Unlinkat(d.fd, name, 0) })
-}
-func (d *dir) chown(name string, uid, gid int) error {
-	return retry(func() error { return unix.Fchownat(d.fd, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
+	return d.do(name, func(fd int, name string) error { return unix.Mkfifoat(fd, name, 0o600) })
 }
 
 func (d *dir) readlink(name string) ([]byte, error) {
 	buf, n := make([]byte, unix.PathMax), 0
-	err := retry(func() (err error) {
-		n, err = unix.Readlinkat(d.fd, name, buf)
+	err := d.do(name, func(fd int, name string) (err error) {
+		n, err = unix.Readlinkat(fd, name, buf)
 		return err
 	})
 	return buf[:max(n, 0)], err
 }
 
-func (d *dir) removeAll(name string) error {
-	root, err := os.OpenRoot(fdPath(d.fd))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return root.RemoveAll(name)
+// removeTree removes a name with all below it, also what may not be written to.
+// It follows no links.
+func (d *dir) removeTree(name string) error {
+	return d.do(name, func(fd int, name string) error {
+		if err := unix.Unlinkat(fd, name, 0); err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		at := &dir{fd}
+		_ = walk(context.Background(), at, name, "", func(d *dir, name, _ string, n node) error {
+			if n.Kind == kindDir && n.Mode&0o700 != 0o700 {
+				_ = d.chmod(name, n.Mode|0o700)
+			}
+			return nil
+		})
+		root, err := os.OpenRoot(fdPath(fd))
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return root.RemoveAll(name)
+	})
 }
 
 func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // chmod changes the mode of a file or folder, never of what a link leads to.
 func (d *dir) chmod(name string, mode uint32) error {
-	fd, err := openat(d.fd, name, unix.O_PATH|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
+	return d.do(name, func(at int, name string) error {
+		fd, err := openat(at, name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if n, err := statx(fd, "", unix.AT_EMPTY_PATH); err != nil || n.Kind == kindLink {
+			return err
+		}
+		return unix.Chmod(fdPath(fd), mode)
+	})
+}
+
+// own gives what is at name n's owner, where this program may.
+func (d *dir) own(name string, n node) {
+	if os.Geteuid() == 0 {
+		_ = d.do(name, func(fd int, name string) error {
+			return unix.Fchownat(fd, name, n.UID, n.GID, unix.AT_SYMLINK_NOFOLLOW)
+		})
 	}
-	defer unix.Close(fd)
-	if n, err := statx(fd, "", unix.AT_EMPTY_PATH); err != nil || n.Kind == kindLink {
-		return err
-	}
-	return retry(func() error { return unix.Chmod(fdPath(fd), mode) })
 }
 
 // dress gives what is at name n's mode and time.
@@ -236,10 +292,8 @@ func (d *dir) dress(name string, n node) error {
 			return err
 		}
 	}
-	return retry(func() error {
-		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(n.MTime)}
-		return unix.UtimesNanoAt(d.fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
-	})
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(n.MTime)}
+	return d.do(name, func(fd int, name string) error { return unix.UtimesNanoAt(fd, name, times, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
 // clone has length bytes of from, or all to its end for 0, shared by to, where

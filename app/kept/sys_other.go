@@ -16,8 +16,6 @@ func Full(error) bool { return false }
 
 func openDir(string) (*dir, error)                              { return nil, errNothing }
 func dirOf(*os.Root) (*dir, error)                              { return nil, errNothing }
-func renameNew(*dir, string, *dir, string) error                { return errNothing }
-func hardLink(*dir, string, *dir, string) error                 { return errNothing }
 func clone(*os.File, int64, *os.File, int64, int64) bool        { return false }
 func punch(*os.File, int64, int64)                              {}
 func attributes(*os.File) map[string][]byte                     { return nil }
@@ -31,10 +29,11 @@ func (d *dir) mkdir(string, uint32) error                       { return errNoth
 func (d *dir) symlink(string, string) error                     { return errNothing }
 func (d *dir) mkfifo(string) error                              { return errNothing }
 func (d *dir) readlink(string) ([]byte, error)                  { return nil, errNothing }
-func (d *dir) unlink(string) error                              { return errNothing }
-func (d *dir) removeAll(string) error                           { return errNothing }
 func (d *dir) chmod(string, uint32) error                       { return errNothing }
-func (d *dir) chown(string, int, int) error                     { return errNothing }
 func (d *dir) dress(string, node) error                         { return errNothing }
 func (d *dir) room() int64                                      { return 0 }
 func (d *dir) open(string, int, uint32) (*os.File, node, error) { return nil, node{}, errNothing }
+func (d *dir) renameNew(string, string) error                   { return errNothing }
+func (d *dir) link(string, string) error                        { return errNothing }
+func (d *dir) removeTree(string) error                          { return errNothing }
+func (d *dir) own(string, node)                                 {}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -146,8 +147,8 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 }
 
 // do notes a step, has it made, and looks what is there then.
-func (w *undo) do(ctx context.Context, d *dir, st *step, most int64, do func() error) error {
-	if err := w.begin(ctx, d, st, most); err != nil {
+func (w *undo) do(ctx context.Context, st *step, most int64, do func() error) error {
+	if err := w.begin(ctx, w.folder, st.Rel, st, most); err != nil {
 		return err
 	}
 	err := do()
@@ -163,23 +164,17 @@ func (w *undo) do(ctx context.Context, d *dir, st *step, most int64, do func() e
 	return nil
 }
 
-// parent opens the folder that a name is in; one that has gone is made again,
-// if so wanted.
-func (w *undo) parent(rel string, remake bool) (*dir, error) {
+// above makes the folders again that a name was in, if they have gone.
+func (w *undo) above(ctx context.Context, rel string) error {
 	up := folderAbove(rel)
-	d, err := w.folder.at(up)
-	if err == nil || !remake || !errors.Is(err, fs.ErrNotExist) {
-		return d, err
+	_, err := w.folder.lstat(up)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	above, err := w.parent(up, true)
-	if err != nil {
-		return nil, err
+	if err := w.above(ctx, up); err != nil {
+		return err
 	}
-	defer above.close()
-	if err := w.do(context.Background(), above, &step{Rel: up}, -1, func() error { return above.mkdir(base(up), 0o777) }); err != nil {
-		return nil, err
-	}
-	return above.at(base(up))
+	return w.do(ctx, &step{Rel: up}, -1, func() error { return w.folder.mkdir(up, 0o777) })
 }
 
 // newer is the conflict at a name.
@@ -195,98 +190,82 @@ func (w *undo) step(ctx context.Context, of *kept, st *step) error {
 		}
 		st = &step{Rel: st.Rel, Before: st.Before, Index: st.Index, object: st.object} // what it took the place of
 	}
-	parent, err := w.parent(st.Rel, st.Before.Kind != kindNone)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it has gone with its folder
-	}
+	now, err := w.folder.stateOf(ctx, st.Rel, st.deep())
 	if err != nil {
 		return err
 	}
-	defer parent.close()
-	name := base(st.Rel)
-	now, err := parent.stateOf(ctx, name, st.deep())
-	if err != nil {
-		return err
-	}
-	switch {
+	switch older := w.older[st.Rel]; {
 	case now.equal(st.Before) && !st.Before.equal(st.After):
 		return nil // it is as it was
-	case !now.equal(st.After) && w.older[st.Rel].Before(of.Time) && !w.older[st.Rel].IsZero():
+	case !now.equal(st.After) && !older.IsZero() && older.Before(of.Time):
 		return nil // it is as it was before that
 	case !now.equal(st.After) && !w.anyway:
 		return w.newer(st.Rel)
 	case !st.modeOnly():
-		return w.put(ctx, parent, st, now)
+		return w.put(ctx, st, now)
 	case now.Kind != kindDir:
 		return nil
 	}
-	return w.do(ctx, parent, &step{Rel: st.Rel, Before: now, After: st.Before}, -1, func() error { return parent.chmod(name, st.Before.Mode) })
+	return w.do(ctx, &step{Rel: st.Rel, Before: now, After: st.Before}, -1, func() error { return w.folder.chmod(st.Rel, st.Before.Mode) })
 }
 
 func (w *undo) moveBack(ctx context.Context, st *step) error {
-	now, err := w.folder.stateAt(ctx, st.Rel, false)
+	now, err := w.folder.stateOf(ctx, st.Rel, false)
 	if err != nil {
 		return err
 	}
-	if !now.equal(st.After) && !w.anyway {
+	there, err := w.folder.stateOf(ctx, st.From, true)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !now.equal(st.After) && !w.anyway:
 		return w.newer(st.Rel)
-	}
-	if now.Kind == kindNone {
+	case now.Kind == kindNone:
 		return nil
+	case there.Kind != kindNone && !w.anyway:
+		return w.newer(st.From)
+	case there.Kind != kindNone:
+		err = w.put(ctx, &step{Rel: st.From}, there)
+	default:
+		err = w.above(ctx, st.From)
 	}
-	from, err := w.parent(st.Rel, false)
 	if err != nil {
 		return err
 	}
-	defer from.close()
-	to, err := w.parent(st.From, true)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	there, err := to.stateOf(ctx, base(st.From), true)
-	if err != nil {
-		return err
-	}
-	if there.Kind != kindNone {
-		if !w.anyway {
-			return w.newer(st.From)
-		}
-		if err := w.put(ctx, to, &step{Rel: st.From}, there); err != nil {
-			return err
-		}
-	}
-	return w.do(ctx, to, &step{Rel: st.From, From: st.Rel}, -1, func() error { return renameNew(from, base(st.Rel), to, base(st.From)) })
+	return w.do(ctx, &step{Rel: st.From, From: st.Rel}, -1, func() error { return w.folder.renameNew(st.Rel, st.From) })
 }
 
 // put keeps what is at a name now, and puts what was there before in its place.
-func (w *undo) put(ctx context.Context, parent *dir, st *step, now state) error {
+func (w *undo) put(ctx context.Context, st *step, now state) error {
 	back, most := &step{Rel: st.Rel, After: st.Before}, int64(-1)
 	if now.Kind != kindNone {
-		n, err := parent.lstat(base(st.Rel))
+		n, err := w.folder.lstat(st.Rel)
 		if err != nil {
 			return err
 		}
 		back.InPlace = n.Kind == kindFile && st.Before.Kind == kindFile && (st.InPlace || n.Links > 1)
 		most = math.MaxInt64
+	} else if err := w.above(ctx, st.Rel); err != nil {
+		return err
 	}
-	return w.do(ctx, parent, back, most, func() error { return w.place(ctx, parent, back, st) })
+	return w.do(ctx, back, most, func() error { return w.place(ctx, back, st) })
 }
 
 // temp is where what a step puts is, beside its name, before it is whole.
 func (w *undo) temp(st *step) string {
-	return fmt.Sprintf("%s%s-%d.tmp", tempPrefix, w.r.Request, st.n)
+	return path.Join(folderAbove(st.Rel), fmt.Sprintf("%s%s-%d.tmp", tempPrefix, w.r.Request, st.n))
 }
 
 // place puts what there was before a step of old at st's name, at once but for a
 // file that is to keep its other names.
-func (w *undo) place(ctx context.Context, parent *dir, st, old *step) error {
-	name, tmp := base(st.Rel), w.temp(st)
+func (w *undo) place(ctx context.Context, st, old *step) error {
+	tmp := w.temp(st)
 	if old.Before.Kind == kindNone {
-		if err := renameNew(parent, name, parent, tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.folder.renameNew(st.Rel, tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return removeTree(parent, tmp)
+		return w.folder.removeTree(tmp)
 	}
 	b, t, err := w.k.old(old)
 	if err != nil {
@@ -294,95 +273,66 @@ func (w *undo) place(ctx context.Context, parent *dir, st, old *step) error {
 	}
 	defer b.f.Close()
 	if st.InPlace {
-		return b.restore(ctx, t[""], parent, name, 0)
+		return b.restore(ctx, t[""], w.folder, st.Rel, 0)
 	}
-	m := &maker{w: w, b: b, t: t, in: map[string][]string{}, first: map[capabilities.FileID]string{}, tmp: path.Join(folderAbove(st.Rel), tmp)}
-	for rel := range t {
-		if rel != "" {
-			m.in[folderAbove(rel)] = append(m.in[folderAbove(rel)], rel)
-		}
+	if err = w.make(ctx, b, t, tmp); err == nil {
+		err = w.folder.swap(tmp, st.Rel)
 	}
-	if err = m.one(ctx, parent, tmp, ""); err == nil {
-		err = parent.swap(tmp, name)
-	}
-	return errors.Join(err, removeTree(parent, tmp))
+	return errors.Join(err, w.folder.removeTree(tmp))
 }
 
-// maker makes a tree again.
-type maker struct {
-	w     *undo
-	b     *bundle
-	t     tree
-	in    map[string][]string            // what is in each folder
-	first map[capabilities.FileID]string // of files with several names
-	tmp   string                         // where it is made
-}
-
-func (m *maker) one(ctx context.Context, d *dir, name, rel string) (err error) {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	e := m.t[rel]
-	switch e.Kind {
-	case kindFile:
-		if e.Links > 1 && m.twin(ctx, e, d, name) {
-			return nil
+// make makes a tree again.
+func (w *undo) make(ctx context.Context, b *bundle, t tree, top string) (err error) {
+	all, first := slices.Sorted(maps.Keys(t)), map[capabilities.FileID][]byte{}
+	for _, rel := range all {
+		e, name := t[rel], path.Join(top, rel)
+		switch e.Kind {
+		case kindDir:
+			err = w.folder.mkdir(name, 0o700)
+		case kindLink:
+			err = w.folder.symlink(string(e.To), name)
+		case kindPipe:
+			err = w.folder.mkfifo(name)
+		case kindFile:
+			if e.Links > 1 && w.twin(ctx, b, e, append(e.Twins, first[e.ID]), name) {
+				continue
+			}
+			first[e.ID] = []byte(name)
+			err = b.restore(ctx, e, w.folder, name, os.O_CREATE|os.O_EXCL)
 		}
-		if e.Links > 1 {
-			m.first[e.ID] = path.Join(m.tmp, rel)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
-		return m.b.restore(ctx, e, d, name, os.O_CREATE|os.O_EXCL)
-	case kindLink:
-		err = d.symlink(string(e.To), name)
-	case kindPipe:
-		err = d.mkfifo(name)
-	case kindDir:
-		err = m.dir(ctx, d, name, rel)
-	}
-	if err != nil {
-		return err
-	}
-	own(d, name, e.node)
-	return d.dress(name, e.node)
-}
-
-func (m *maker) dir(ctx context.Context, d *dir, name, rel string) error {
-	if err := d.mkdir(name, 0o700); err != nil {
-		return err
-	}
-	in, err := d.at(name)
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	for _, child := range m.in[path.Clean(rel)] {
-		if err := m.one(ctx, in, base(child), child); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	f, _, err := in.open(".", os.O_RDONLY, 0)
-	if err != nil {
-		return err
+	for _, rel := range slices.Backward(all) { // what is in a folder first
+		e, name := t[rel], path.Join(top, rel)
+		if e.Kind == kindFile {
+			continue
+		}
+		if e.Kind == kindDir {
+			f, _, err := w.folder.open(name, os.O_RDONLY, 0)
+			if err != nil {
+				return err
+			}
+			setAttributes(f, e.Attrs)
+			f.Close()
+		}
+		w.folder.own(name, e.node)
+		if err := w.folder.dress(name, e.node); err != nil {
+			return err
+		}
 	}
-	defer f.Close()
-	setAttributes(f, m.t[rel].Attrs)
 	return nil
 }
 
 // twin makes name another name of the file that e was one with, where that is
 // still what e was.
-func (m *maker) twin(ctx context.Context, e *entry, d *dir, name string) bool {
-	m.w.twins = nil // are others then
-	for _, rel := range append([][]byte{[]byte(m.first[e.ID])}, e.Twins...) {
-		at, err := m.w.folder.at(folderAbove(string(rel)))
-		if err != nil {
-			continue
-		}
-		one := m.b.same(ctx, at, base(string(rel)), e) && hardLink(at, base(string(rel)), d, name) == nil
-		at.close()
-		if one {
-			return true
-		}
-	}
-	return false
+func (w *undo) twin(ctx context.Context, b *bundle, e *entry, names [][]byte, name string) bool {
+	w.twins = nil // are others then
+	return slices.ContainsFunc(names, func(twin []byte) bool {
+		return len(twin) > 0 && b.same(ctx, w.folder, string(twin), e) && w.folder.link(string(twin), name) == nil
+	})
 }
