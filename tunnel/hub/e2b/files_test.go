@@ -120,6 +120,38 @@ func raw(t *testing.T, s *sdk, options ...string) http.Header {
 	return http.Header{"E2b-Sandbox-Id": {got.ID}, "X-Access-Token": {got.Token}}
 }
 
+// An upload of bytes is no call of the RPC library, whatever its size: it has
+// no bound but the disk, and what is wrong with it is said as of all files.
+func TestUploadsAreNoCalls(t *testing.T) {
+	t.Parallel()
+	s := newSDK(t, nil)
+	h := raw(t, s)
+	post := func(size int, h http.Header) (int, string) {
+		req, err := http.NewRequest("POST", s.URL+"/sbx/files?path=large", strings.NewReader(strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = h.Clone()
+		req.Header.Set("Content-Type", "application/octet-stream")
+		return do(t, req)
+	}
+	if status, body := post(20<<20, h); status != http.StatusOK {
+		t.Errorf("20 MiB: %d %s", status, body)
+	} else if fi, err := os.Stat(filepath.Join(s.Dir, "large")); err != nil || fi.Size() != 20<<20 {
+		t.Errorf("20 MiB: %v, %v", fi, err)
+	}
+	stranger := h.Clone()
+	stranger.Set("X-Access-Token", "wrong")
+	if status, body := post(1, stranger); status != http.StatusUnauthorized || !strings.Contains(body, `"code":401`) {
+		t.Errorf("of a stranger: %d %s", status, body)
+	}
+	var none struct{}
+	s.js(t, `await Sandbox.pause('`+h.Get("E2b-Sandbox-Id")+`'); out({})`, &none)
+	if status, body := post(1, h); status != http.StatusPreconditionFailed || !strings.Contains(body, `"code":412`) {
+		t.Errorf("to one that is paused: %d %s", status, body)
+	}
+}
+
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	s := newSDK(t, nil)

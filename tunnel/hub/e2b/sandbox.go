@@ -95,9 +95,10 @@ func (f *Face) Sandbox() http.Handler {
 }
 
 // isRPC tells whether a call wants its error in the form of the RPC library,
-// which takes every GET for one of its own.
+// which takes every GET, and every upload of bytes, for one of its own.
 func isRPC(r *http.Request) bool {
-	return r.Method != http.MethodGet && connect.NewErrorWriter().IsSupported(r)
+	service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return r.Method != http.MethodGet && (service == process.ProcessName || service == filesystem.FilesystemName) && connect.NewErrorWriter().IsSupported(r)
 }
 
 // awake tells whether the sandbox runs. One that is paused, and asked for that
