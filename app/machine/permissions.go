@@ -146,7 +146,7 @@ func (m *Machine) programs() []snapshot.Program {
 		if s.who.hub == hub {
 			p := at(s.who.principal.ID, s.who.principal.Name)
 			p.Sessions++
-			p.LastSeen = later(p.LastSeen, s.opened)
+			p.LastSeen = later(p.LastSeen, s.seen())
 		}
 	}
 	for _, g := range m.lists.stored() {

@@ -198,6 +198,10 @@ func TestDisconnect(t *testing.T) {
 	if len(all) != 2 || all[0].ID != "k1" || all[0].Sessions != 1 || !all[0].CanDisconnect || all[0].LastSeen.IsZero() || all[1].Sessions != 0 {
 		t.Errorf("the programs are %+v", all)
 	}
+	// It was heard of when it asked for what runs, after its session's opening.
+	if s := r.m.Snapshot().Sessions; len(s) != 1 || !all[0].LastSeen.After(s[0].Since) {
+		t.Errorf("the program was last seen %s, its sessions are %+v", all[0].LastSeen, s)
+	}
 	if said := r.intend(snapshot.Intent{Kind: snapshot.Disconnect, Text: "k1"}); said != "Research agent is disconnected." {
 		t.Errorf("it says %q", said)
 	}

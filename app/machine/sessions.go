@@ -49,6 +49,7 @@ type session struct {
 	timer   *time.Timer   // guarded by mu
 	gone    bool          // guarded by mu: no request enters any more
 	in      int           // guarded by mu: requests inside
+	asked   time.Time     // guarded by mu: when the last of them came
 	empty   chan struct{}
 	over    chan struct{} // closed when it has ended
 }
@@ -61,7 +62,15 @@ func (s *session) enter() bool {
 		return false
 	}
 	s.in++
+	s.asked = time.Now()
 	return true
+}
+
+// seen is when its program was last heard of: at its opening, or by a request.
+func (s *session) seen() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return later(s.opened, s.asked)
 }
 
 func (s *session) leave() {
