@@ -214,8 +214,10 @@ func (n *notes) keep(ctx context.Context, parent *os.Root, st *step, take bool) 
 		defer d.close()
 		err = n.begin(ctx, d, base(st.Rel), st, max(0, n.k.o.Limit()-n.r.Bytes))
 	}
-	if take && errors.Is(err, fs.ErrNotExist) {
-		return change{}, false, nil // the caller finds out
+	if err != nil && take && d != nil {
+		if _, gone := d.lstat(base(st.Rel)); errors.Is(gone, fs.ErrNotExist) {
+			return change{}, false, nil // the caller finds out
+		}
 	}
 	if err != nil {
 		n.k.fail(n.r.Folder, err)
