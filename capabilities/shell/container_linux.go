@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -120,7 +121,25 @@ func (c *container) close() {
 
 // isolate is what every container has, the trial one too: namespaces of its
 // own, an ordinary user, no rights, the system's programs read-only.
-func (c *container) isolate() {
+func (c *container) isolate() { c.add(isolation()...) }
+
+// What the system has is looked up once: it takes longer than much else of a
+// start. See also isolate.
+var (
+	isolation = sync.OnceValue(func() []string {
+		c := &container{}
+		c.lookUpIsolation()
+		return c.args
+	})
+	etcHere = sync.OnceValue(func() []string {
+		return slices.DeleteFunc(slices.Clone(etcNames), func(n string) bool {
+			_, err := os.Stat("/etc/" + n)
+			return err != nil
+		})
+	})
+)
+
+func (c *container) lookUpIsolation() {
 	// Not --die-with-parent: it means the thread that started bubblewrap, and
 	// a Go program's threads come and go. The control socket does it instead.
 	c.add("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
@@ -164,10 +183,8 @@ func (s *Shell) newContainer(pl *plan, loginPath string) (_ *container, err erro
 	}()
 	sess := pl.session
 	c.isolate()
-	for _, n := range etcNames {
-		if _, err := os.Stat("/etc/" + n); err == nil {
-			c.add("--ro-bind-try", "/etc/"+n, "/etc/"+n)
-		}
+	for _, n := range etcHere() {
+		c.add("--ro-bind-try", "/etc/"+n, "/etc/"+n)
 	}
 	c.data([]byte(passwdInside), "/etc/passwd")
 	c.data([]byte(groupInside), "/etc/group")

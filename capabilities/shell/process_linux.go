@@ -179,7 +179,7 @@ func startProcess(ctx context.Context, session string, l launch) (_ *process, er
 	case <-time.After(20 * time.Second):
 		err = errors.New("no answer from localpc-spawn")
 	}
-	if p.box != nil && p.pid == 0 {
+	if p.box != nil && first.Kind == spawn.Started && p.pid == 0 {
 		first = spawn.Event{Kind: spawn.Failed}
 	}
 	if err == nil && first.Kind == spawn.Started {
@@ -290,7 +290,7 @@ func (p *process) watch(started chan<- spawn.Event) {
 				p.mu.Lock()
 				p.worker = e.PID
 				p.mu.Unlock()
-				if p.box != nil {
+				if p.box != nil && e.Kind == spawn.Started {
 					p.pid = from.pid
 				}
 				p.take(from)

@@ -195,7 +195,6 @@ func (k *keeper) run(control int, stdio [3]int) {
 	k.know(own, s.Number)
 	defer k.know(own, 0)
 	started()
-	w.tell(Event{Kind: Started, PID: w.nested})
 	w.limitTo(s)
 	go w.obey(in)
 	for told := false; ; {

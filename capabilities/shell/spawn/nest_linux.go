@@ -20,16 +20,16 @@ type nest struct {
 	dir       *byte
 	mounts    []mount
 	stdio     [3]int
-	control   int // a line break on it tells who process 1 is: see withFiles
+	control   int // Started is written to it, by process 1, which tells who that is: see withFiles
 	events    int // records are written to it
 	tty       *nestTerminal
 
-	record [3]int32
-	blank  [1]byte
-	ns     *byte // the name of its namespace of processes
-	own    unix.Statx_t
-	head   unix.CapUserHeader
-	none   [2]unix.CapUserData
+	record  [3]int32
+	started []byte
+	ns      *byte // the name of its namespace of processes
+	own     unix.Statx_t
+	head    unix.CapUserHeader
+	none    [2]unix.CapUserData
 }
 
 // nestTerminal is the terminal that a nest makes where its command runs: it has
@@ -48,7 +48,7 @@ type nestTerminal struct {
 // atTerminal has the command run at a terminal of that size.
 func (n *nest) atTerminal(size Size) {
 	t := &nestTerminal{master: cstring("/dev/pts/ptmx"), size: unix.Winsize{Col: size.Cols, Row: size.Rows}, rights: unix.UnixRights(0)}
-	t.text = unix.Iovec{Base: &n.blank[0]}
+	t.text = unix.Iovec{Base: cstring("\n")} // which is no event
 	t.text.SetLen(1)
 	t.message = unix.Msghdr{Iov: &t.text, Control: &t.rights[0]}
 	t.message.SetIovlen(1)
@@ -137,7 +137,7 @@ func runtimeAfterForkInChild()
 
 // start forks, and returns the pid of the copy as it is known here.
 func (n *nest) start() (int, error) {
-	n.blank[0], n.ns = '\n', cstring("/proc/self/ns/pid")
+	n.started, n.ns = []byte(`{"kind":"`+Started+`"}`+"\n"), cstring("/proc/self/ns/pid")
 	n.head = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	syscall.ForkLock.Lock()
 	pid, errno := n.fork()
@@ -176,7 +176,6 @@ func (n *nest) fork() (int, syscall.Errno) {
 	// Process 1 of the new namespace. Signals are as they were at the start of a
 	// program; those from inside do not reach it.
 	runtimeAfterForkInChild()
-	syscall.RawSyscall(syscall.SYS_WRITE, uintptr(n.control), uintptr(unsafe.Pointer(&n.blank[0])), 1)
 	what = nestFailedMount
 	for i := 0; i < len(n.mounts); i++ {
 		_, _, errno = syscall.RawSyscall6(syscall.SYS_MOUNT, uintptr(unsafe.Pointer(n.mounts[i].source)), uintptr(unsafe.Pointer(n.mounts[i].target)),
@@ -252,6 +251,7 @@ func (n *nest) fork() (int, syscall.Errno) {
 		_, _, errno = syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(n.program)), uintptr(unsafe.Pointer(&n.argv[0])), uintptr(unsafe.Pointer(&n.env[0])))
 		goto failed
 	}
+	syscall.RawSyscall(syscall.SYS_WRITE, uintptr(n.control), uintptr(unsafe.Pointer(unsafe.SliceData(n.started))), uintptr(len(n.started)))
 	// Nothing of the command, or of another one, is held here.
 	syscall.RawSyscall(syscall.SYS_DUP3, uintptr(n.events), fdControl, 0)
 	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdControl+1, ^uintptr(0), 0)

@@ -141,7 +141,7 @@ const (
 // Event is what localpc-spawn reports.
 type Event struct {
 	Kind     Kind   `json:"kind"`
-	PID      int    `json:"pid,omitempty"`    // Started: of localpc-spawn itself
+	PID      int    `json:"pid,omitempty"`    // Started: of localpc-spawn itself; 0 from a container for many, where the sender is it
 	Code     int    `json:"code,omitempty"`   // -1 when ended by a signal
 	Signal   string `json:"signal,omitempty"` // "killed", as package syscall names it
 	TimedOut bool   `json:"timed_out,omitempty"`
