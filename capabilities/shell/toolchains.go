@@ -33,9 +33,12 @@ func toolchains(home, loginPath string) (mounts []mount, search []string, env ma
 		return nil, nil, env
 	}
 	for _, d := range toolchainDirs {
+		if _, err := os.Lstat(filepath.Join(home, d)); err != nil {
+			continue // not there: what follows takes much longer
+		}
 		from, err := filepath.EvalSymlinks(filepath.Join(home, d))
 		if err != nil || under(realHome, from) {
-			continue // not there, or a link that would show the home itself
+			continue // a link to nowhere, or one that would show the home itself
 		}
 		if fi, err := os.Stat(from); err == nil && fi.IsDir() {
 			mounts = append(mounts, mount{from, filepath.Join(base, d)})
