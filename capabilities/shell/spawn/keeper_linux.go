@@ -165,6 +165,7 @@ func (k *keeper) run(control int, stdio [3]int) {
 	k.starting.Add(1)
 	started := sync.OnceFunc(func() { k.starting.Add(-1) })
 	defer started()
+	defer n.end()
 	pid, err := n.start()
 	closeEvents()
 	closeStdio()

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -23,6 +24,11 @@ type nest struct {
 	control   int // Started is written to it, by process 1, which tells who that is: see withFiles
 	events    int // records are written to it
 	tty       *nestTerminal
+
+	// unstarted is not 0 when the command could not be started. It is in memory
+	// that the copies share.
+	unstarted *int32
+	shared    []byte
 
 	record  [3]int32
 	started []byte
@@ -135,8 +141,13 @@ func runtimeAfterFork()
 //go:linkname runtimeAfterForkInChild syscall.runtime_AfterForkInChild
 func runtimeAfterForkInChild()
 
-// start forks, and returns the pid of the copy as it is known here.
+// start forks, and returns the pid of the copy as it is known here. end follows.
 func (n *nest) start() (int, error) {
+	var err error
+	if n.shared, err = unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS); err != nil {
+		return 0, err
+	}
+	n.unstarted = (*int32)(unsafe.Pointer(&n.shared[0]))
 	n.started, n.ns = []byte(`{"kind":"`+Started+`"}`+"\n"), cstring("/proc/self/ns/pid")
 	n.head = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	syscall.ForkLock.Lock()
@@ -147,6 +158,13 @@ func (n *nest) start() (int, error) {
 		return 0, errno
 	}
 	return pid, nil
+}
+
+// end frees what start took.
+func (n *nest) end() {
+	if n.shared != nil {
+		_ = unix.Munmap(n.shared)
+	}
 }
 
 // fork: in the copy nothing may be called but system calls that are assembly.
@@ -251,6 +269,9 @@ func (n *nest) fork() (int, syscall.Errno) {
 		_, _, errno = syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(n.program)), uintptr(unsafe.Pointer(&n.argv[0])), uintptr(unsafe.Pointer(&n.env[0])))
 		goto failed
 	}
+	if *n.unstarted != 0 {
+		goto exit // why was told
+	}
 	syscall.RawSyscall(syscall.SYS_WRITE, uintptr(n.control), uintptr(unsafe.Pointer(unsafe.SliceData(n.started))), uintptr(len(n.started)))
 	// Nothing of the command, or of another one, is held here.
 	syscall.RawSyscall(syscall.SYS_DUP3, uintptr(n.events), fdControl, 0)
@@ -287,8 +308,11 @@ func (n *nest) fork() (int, syscall.Errno) {
 	}
 
 failed:
+	*n.unstarted = 1
 	n.record = [3]int32{nestFailed, what, int32(errno)}
 	syscall.RawSyscall(syscall.SYS_WRITE, uintptr(n.events), uintptr(unsafe.Pointer(&n.record[0])), unsafe.Sizeof(n.record))
+
+exit:
 	for {
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 127, 0, 0)
 	}
