@@ -129,6 +129,9 @@ func (p *pump) send(ctx context.Context, out capabilities.Output) {
 func (p *pump) finish(done <-chan struct{}, giveUp func()) {
 	p.mu.Lock()
 	p.finished = true
+	if p.size == 0 { // it may have been for long, and who sends is told only now
+		p.moved = time.Now()
+	}
 	p.changed.Broadcast()
 	p.mu.Unlock()
 	for {

@@ -134,7 +134,7 @@ func TestNothingOutrunsAStop(t *testing.T) {
 					if now := size(); now != was {
 						was, since = now, time.Now()
 					}
-					return time.Since(since) > 2*time.Second
+					return time.Since(since) > 1500*time.Millisecond
 				})
 				if err := s.EndSession(context.Background(), ses.ID); err != nil {
 					t.Error(err)
