@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,5 +275,43 @@ func TestContainersOfTheirOwnHaveAWayOut(t *testing.T) {
 	}
 	if c := w.asking(t, 1)["own.example"][0]; !strings.Contains(c.Line, "own.example") {
 		t.Errorf("asked for by %q", c.Line)
+	}
+}
+
+// What the person has allowed one command, no other one of its session gets,
+// whatever it tries while the first goes in and out.
+func TestAnotherCommandsGrantIsNotBorrowed(t *testing.T) {
+	w, s, ses := newWorld(t)
+	web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "granted") }))
+	t.Cleanup(web.Close)
+	w.serve(80, web.Listener.Addr().String())
+	var may atomic.Value // the command that asked first
+	w.mu.Lock()
+	w.decide = func(c *capabilities.Connect) error {
+		if may.CompareAndSwap(nil, c.Command) || may.Load() == c.Command {
+			return nil
+		}
+		return wire.Errorf(wire.CodeDenied, "The person at this computer did not allow it.")
+	}
+	w.mu.Unlock()
+	begin(t.Context(), t, s, ses, contained, bash(ses, "while :; do curl -s http://hidden.example/ > got; sleep 0.01; done"))
+	eventually(t, "the one that may gets through", func() bool {
+		b, _ := os.ReadFile(filepath.Join(ses.Folder, "got"))
+		return string(b) == "granted"
+	})
+	attempts := map[string]string{
+		"the same request":      "for i in $(seq 10); do curl -s http://hidden.example/; done",
+		"its environment":       "set -a; . <(cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -i proxy); for i in 1 2 3; do curl -s http://hidden.example/; done",
+		"a name in its log-in":  "curl -s -x http://1:x@127.0.0.1:3128 http://hidden.example/; curl -s -A bash http://hidden.example/",
+		"another of its own":    "for p in $(seq 2 12); do curl -s --interface 127.0.0.$p http://hidden.example/; done",
+		"what leads ssh around": "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /.localpc-spawn connect hidden.example 80",
+	}
+	for what, text := range hidden {
+		attempts[what] = fmt.Sprintf(strings.Replace(hiding, "CONNECT hidden.example:443 HTTP/1.1", "GET http://hidden.example/ HTTP/1.1\\r\\nHost: hidden.example", 1), text)
+	}
+	for what, text := range attempts {
+		if r := do(t, s, ses, contained, bash(ses, text)); strings.Contains(r.out, "granted") || strings.Contains(r.out, "200 OK") {
+			t.Errorf("%s: %q", what, r.out)
+		}
 	}
 }
