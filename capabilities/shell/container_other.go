@@ -18,6 +18,7 @@ const uncontained = "Programs can't be kept inside a folder on this system, so e
 // container is never made here.
 type container struct {
 	checks []spawn.Check
+	hold   []spawn.Held
 	env    map[string]string
 }
 

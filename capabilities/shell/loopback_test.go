@@ -60,6 +60,12 @@ func TestAServerIsReachedByLaterCommands(t *testing.T) {
 			}
 			term.types("curl -sS http://localhost:3000/page && echo re''ached\n")
 			term.reads("pty", "a page\r\n", "reached\r\n")
+			// By the other names that servers print.
+			for _, host := range []string{"127.0.0.1", "0.0.0.0", "app.localhost"} {
+				if got := sh(t, s, ses, contained, "curl -sS http://"+host+":3001/page"); got != "a page\n" {
+					t.Errorf("at %s: %q", host, got)
+				}
+			}
 			// Not from another session, not from this computer, and this computer's
 			// servers not from inside.
 			for what, choice := range map[string]consent.Choice{"another session": contained, "this computer": full} {

@@ -12,7 +12,7 @@ import (
 // programs stop at a SOCKS address that they can't use.
 var proxyEnv = func() map[string]string {
 	proxy := "http://127.0.0.1:" + itoa(spawn.ProxyPort)
-	const own = "localhost,127.0.0.1,::1"
+	const own = "localhost,127.0.0.1,::1,0.0.0.0,.localhost"
 	return map[string]string{
 		"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "NO_PROXY": own,
 		"http_proxy": proxy, "https_proxy": proxy, "all_proxy": proxy, "no_proxy": own,
