@@ -125,6 +125,23 @@ func TestMCPOverStandardInput(t *testing.T) {
 		t.Errorf("the command that reads gave %q", out)
 	}
 
+	// What a command leaves behind, or what does not go gently, ends with it.
+	for seconds, line := range map[string]string{"70611": `sleep 70611 >/dev/null 2>&1 &`, "70612": `(trap "" TERM; exec sleep 70612) & exec sleep 70613`} {
+		res, err := s.CallTool(t.Context(), &mcpsdk.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": line, "background": true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handle, _ := res.StructuredContent.(map[string]any)["handle"].(string)
+		for deadline := time.Now().Add(time.Minute); sleeping(seconds) == 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		}
+		if sleeping(seconds) == 0 {
+			t.Errorf("%s began nothing", line)
+		}
+		if text := call("stop_command", map[string]any{"handle": handle}); strings.Contains(text, "still run") || sleeping(seconds) > 0 {
+			t.Errorf("%s was stopped, and %d processes of it run: %q", line, sleeping(seconds), text)
+		}
+	}
+
 	// It is one session of a program of that name.
 	p.waitStatus(20*time.Second, "one session", func(s snapshot.Snapshot) bool {
 		return len(s.Sessions) == 1 && s.Sessions[0].Principal == "Claude Desktop"
@@ -135,6 +152,17 @@ func TestMCPOverStandardInput(t *testing.T) {
 	if state := cmd.ProcessState; state == nil || !state.Exited() {
 		t.Errorf("localpc mcp has not ended: %v", state)
 	}
+}
+
+// sleeping is how many processes sleep for so long.
+func sleeping(seconds string) (n int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range dirs {
+		if b, err := os.ReadFile(f); err == nil && string(b) == "sleep\x00"+seconds+"\x00" {
+			n++
+		}
+	}
+	return n
 }
 
 // A model's call waits for the person, who answers in the terminal here: one

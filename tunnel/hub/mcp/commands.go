@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,6 +53,7 @@ type command struct {
 	exit    *wire.ProcessExited // set before ended is closed
 	err     error
 	endedAt time.Time
+	alone   atomic.Bool // what it had left behind was ended
 }
 
 type runCommand struct {
@@ -167,6 +169,9 @@ func (c *command) running() bool {
 	}
 }
 
+// leaves tells whether a command that has ended left processes behind.
+func (c *command) leaves() bool { return c.exit != nil && c.exit.Running > 0 && !c.alone.Load() }
+
 // remember keeps a command, and forgets those that ended long ago.
 func (f *Face) remember(c *command) {
 	f.mu.Lock()
@@ -230,7 +235,7 @@ func (c *command) how() (say string, structured map[string]any) {
 	if c.exit.Truncated {
 		say += "; a part of the output was left out"
 	}
-	if c.exit.Running > 0 {
+	if c.leaves() {
 		structured["children"] = c.exit.Running
 		say += fmt.Sprintf("; %d processes that it started still run", c.exit.Running)
 	}

@@ -129,7 +129,38 @@ func (f *Face) stopCommand(ctx context.Context, _ *sdk.CallToolRequest, who Prin
 			return refusal(wire.Errorf(wire.CodeCancelled, "The call was cancelled."))
 		}
 	}
+	if !c.running() && c.leaves() {
+		if err := f.endLeft(ctx, c); err != nil {
+			return f.failed(ctx, err)
+		}
+	}
 	return c.report(c.out.last(4<<10), "")
+}
+
+// endLeft ends the processes that a command started and left behind when it
+// ended.
+func (f *Face) endLeft(ctx context.Context, c *command) error {
+	for _, signal := range []string{"SIGTERM", "SIGKILL"} {
+		_, err := f.unary(ctx, c.b, wire.TypeProcessSignal, &wire.ProcessSignal{SessionID: c.b.ID, PID: c.pid, Signal: signal})
+		switch wire.CodeOf(err) {
+		case "":
+		case wire.CodePathNotFound, wire.CodeSessionNotOpen:
+			c.alone.Store(true)
+			return nil
+		default:
+			return err
+		}
+		if signal == "SIGKILL" {
+			break
+		}
+		select {
+		case <-time.After(soon / 5):
+		case <-ctx.Done():
+			return wire.Errorf(wire.CodeCancelled, "The call was cancelled.")
+		}
+	}
+	c.alone.Store(true)
+	return nil
 }
 
 func (f *Face) listCommands(_ context.Context, _ *sdk.CallToolRequest, who Principal, in where) *sdk.CallToolResult {
