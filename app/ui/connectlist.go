@@ -95,7 +95,7 @@ func (p *pairWindow) clientPage(c snapshot.Connect) {
 	case s.Connected:
 		col.Add(kit.Pad(8, 0, 0, 0, kit.Row(8, kit.NewChip("●", "Connected", kit.ToneOK))))
 		para(8, kit.Plain(s.Next, kit.Ink))
-		para(16, append([]kit.Span{kit.Plain("This stands in ", kit.Dim)}, kit.Remote(s.File, kit.Plain("", kit.Dim))...)...)
+		para(16, append([]kit.Span{kit.Plain("These lines stand in ", kit.Dim)}, kit.Remote(s.File, kit.Plain("", kit.Dim))...)...)
 		act = kit.NewButton("Disconnect", kit.Danger, func() { p.ui.ask(p, snapshot.Intent{Kind: snapshot.DisconnectClient, Text: s.ID}) }).WithKeys(keys)
 		first = back
 	case s.Problem != "":
@@ -107,7 +107,7 @@ func (p *pairWindow) clientPage(c snapshot.Connect) {
 		first = act
 	default:
 		para(8, append(append([]kit.Span{kit.Plain("This is put into ", kit.Ink)}, kit.Remote(s.File, kit.Bold("", kit.Ink))...),
-			kit.Plain(" beside what is there. There is no key in it, and it is put back when you disconnect the program or remove "+Name+".", kit.Ink))...)
+			kit.Plain(" beside what is there. There is no key in it, and it is taken out again when you disconnect the program or remove "+Name+".", kit.Ink))...)
 		act = kit.NewButton("Connect", kit.Primary, func() { p.ui.ask(p, snapshot.Intent{Kind: snapshot.ConnectClient, Text: s.ID}) }).WithKeys(keys)
 		first = act
 	}
