@@ -66,6 +66,7 @@ func (b *bundle) probe(d *dir, name string) {
 	defer f.Close()
 	if n.Kind == kindFile && n.Size >= block {
 		b.tried, b.shares = true, clone(b.f, aligned(b.end), f, 0, 0)
+		_ = b.f.Truncate(b.end)
 	}
 }
 

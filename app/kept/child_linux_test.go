@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"localpc/app/kept"
 	"localpc/app/store"
 )
 
@@ -198,5 +199,28 @@ func TestKilledWhileDeleting(t *testing.T) {
 	r.undo("u", "cut")
 	if r.text("d/x") != "x" || r.text("f") != "kept, and not replaced" {
 		t.Errorf("d/x is %q, f %q", r.text("d/x"), r.text("f"))
+	}
+}
+
+// A request that was cut off in a folder that never comes back is kept as long as
+// all others, and no longer.
+func TestCutOffInAFolderThatIsGone(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "a")
+	root, err := os.OpenRoot(r.s.Folder)
+	must(t, err)
+	defer root.Close()
+	_, err = r.k.Begin(r.s, "cut").Replaces(t.Context(), root, "a")
+	must(t, err)
+	must(t, os.Rename(r.s.Folder, r.s.Folder+"2"))
+	for i, after := range []time.Duration{time.Hour, kept.For + 2*time.Hour} {
+		r.e.Close()
+		r.k.Close()
+		must(t, r.store.Close())
+		r.now.Store(int64(after))
+		r.open()
+		if n := len(r.versions()); n != 1-i {
+			t.Errorf("after %v %d versions are kept", after, n)
+		}
 	}
 }

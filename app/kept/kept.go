@@ -79,9 +79,10 @@ const format = 2
 
 var _ capabilities.Keep = (*Kept)(nil)
 
-// Open opens the directory of old versions. What an undoing that was cut off
-// had begun is taken back, and what no note knows is removed.
-func Open(ctx context.Context, o Options) (*Kept, error) {
+// Off is a Kept that keeps nothing, and says so.
+func Off() *Kept { return build(Options{}) }
+
+func build(o Options) *Kept {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -94,7 +95,13 @@ func Open(ctx context.Context, o Options) (*Kept, error) {
 	if o.Changed == nil {
 		o.Changed = func() {}
 	}
-	k := &Kept{o: o, all: map[string]*kept{}, broken: map[string]time.Time{}, mirrors: map[string]*mirror{}}
+	return &Kept{o: o, all: map[string]*kept{}, broken: map[string]time.Time{}, mirrors: map[string]*mirror{}}
+}
+
+// Open opens the directory of old versions. What an undoing that was cut off
+// had begun is taken back, and what no note knows is removed.
+func Open(ctx context.Context, o Options) (*Kept, error) {
+	k := build(o)
 	if !supported {
 		return k, nil
 	}
@@ -115,11 +122,6 @@ func Open(ctx context.Context, o Options) (*Kept, error) {
 	}
 	k.Tidy(ctx)
 	return k, nil
-}
-
-// Off is a Kept that keeps nothing, and says so.
-func Off() *Kept {
-	return &Kept{o: Options{Limit: func() int64 { return 0 }, Now: time.Now, Log: slog.Default(), Changed: func() {}}, all: map[string]*kept{}, mirrors: map[string]*mirror{}}
 }
 
 // on tells whether anything is kept at all.

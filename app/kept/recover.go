@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"localpc/app/store"
+	"localpc/consent"
 )
 
 // back takes the undoing back, and returns why.
@@ -133,6 +134,11 @@ func (k *Kept) recover(ctx context.Context) error {
 		if err != nil {
 			// Another start may find it: a disk that is not there now.
 			k.o.Log.Warn("The folder of a request that was cut off is not there", "err", err)
+			if consent.Over(r.Time, k.o.Now(), For) {
+				if err := k.forget(ctx, r.Request); err != nil {
+					return fmt.Errorf("drop old notes: %w", err)
+				}
+			}
 			continue
 		}
 		steps, err := k.steps(ctx, r.Request)
