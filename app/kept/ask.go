@@ -34,10 +34,16 @@ func (k *Kept) Ask(ctx context.Context, requests []string) (question string, err
 		}
 		for _, st := range slices.Backward(steps) {
 			// What a later step of these is about is looked at when that has
-			// been undone.
+			// been undone. A file that was written in place has other names,
+			// which the steps do not tell.
 			if st.Made && !seen.related(st.Rel) && !(inPlace && w.shared(st.Rel)) {
 				if now, err := w.folder.stateOf(ctx, st.Rel, st.deep()); err == nil && !now.equal(st.After) && !now.equal(st.Before) {
 					q.newer = append(q.newer, st.Rel)
+				}
+			}
+			if st.Made && st.From != "" && !seen.related(st.From) {
+				if there, err := w.folder.stateOf(ctx, st.From, false); err == nil && there.Kind != kindNone {
+					q.newer = append(q.newer, st.From)
 				}
 			}
 			inPlace = inPlace || st.InPlace

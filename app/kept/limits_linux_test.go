@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"localpc/app/kept"
+	"localpc/capabilities"
 	"localpc/capabilities/capabilitytest"
 	"localpc/capabilities/files"
 	"localpc/consent"
@@ -38,6 +39,14 @@ func TestLargerThanTheLimit(t *testing.T) {
 	r.undo("u", request)
 	if r.text("small") != "small" {
 		t.Error("what fits was not kept")
+	}
+	r.put("grown", strings.Repeat("x", 5000)) // after it was promised
+	had := len(r.versions())
+	root, err := os.OpenRoot(r.s.Folder)
+	must(t, err)
+	defer root.Close()
+	if _, err := r.k.Begin(r.s, "grown").Replaces(t.Context(), root, "grown"); err == nil || len(r.versions()) != had {
+		t.Errorf("it was kept: %v, %d versions", err, len(r.versions()))
 	}
 }
 
@@ -89,21 +98,34 @@ func TestAWeek(t *testing.T) {
 
 // Somebody's newer work is asked about, and never lost.
 func TestNewerWork(t *testing.T) {
-	for name, edit := range map[string]func(r *rig){
-		"changed":  func(r *rig) { r.put("a", "mine") },
-		"replaced": func(r *rig) { must(r, os.Remove(r.at("a"))); r.put("a", "mine") },
-		"a folder": func(r *rig) { must(r, os.Remove(r.at("a"))); r.put("a/in", "mine") },
-		"mode":     func(r *rig) { must(r, os.Chmod(r.at("a"), 0o600)) },
-		"gone":     func(r *rig) { must(r, os.Remove(r.at("a"))) },
+	write := func(r *rig) capabilities.Call { return r.write("a", "new") }
+	remove := func(r *rig) capabilities.Call { return r.remove("a") }
+	move := func(r *rig) capabilities.Call { return r.move("a", "b") }
+	folder := func(r *rig) capabilities.Call { return r.mkdir("made") }
+	for name, c := range map[string]struct {
+		do   func(r *rig) capabilities.Call
+		edit func(r *rig)
+		of   string // what it asks about
+	}{
+		"changed":        {write, func(r *rig) { r.put("a", "mine") }, "a"},
+		"replaced":       {write, func(r *rig) { must(r, os.Remove(r.at("a"))); r.put("a", "mine") }, "a"},
+		"a folder":       {write, func(r *rig) { must(r, os.Remove(r.at("a"))); r.put("a/in", "mine") }, "a"},
+		"mode":           {write, func(r *rig) { must(r, os.Chmod(r.at("a"), 0o600)) }, "a"},
+		"gone":           {write, func(r *rig) { must(r, os.Remove(r.at("a"))) }, "a"},
+		"made again":     {remove, func(r *rig) { r.put("a", "mine") }, "a"},
+		"where it was":   {move, func(r *rig) { r.put("a", "mine") }, "a"},
+		"moved, changed": {move, func(r *rig) { r.put("b", "mine") }, "b"},
+		"in a folder":    {folder, func(r *rig) { r.put("made/in", "mine") }, "made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.put("a", "old")
-			request := r.doing(r.write("a", "new"))
-			edit(r)
+			before := r.tree()
+			request := r.doing(c.do(r))
+			c.edit(r)
 			mine := r.tree()
 			q, err := r.k.Ask(t.Context(), []string{request})
-			if err != nil || !strings.Contains(q, "a changed after this") {
+			if err != nil || !strings.Contains(q, c.of+" changed after this") {
 				t.Fatalf("it asks %q, %v", q, err)
 			}
 			var newer *kept.Newer
@@ -115,12 +137,12 @@ func TestNewerWork(t *testing.T) {
 			}
 			_, err = r.k.Undo(t.Context(), "yes", []string{request}, true)
 			must(t, err)
-			if r.text("a") != "old" {
-				t.Errorf("undone, it is %q", r.text("a"))
+			if now := r.tree(); now != before && name != "moved, changed" {
+				t.Errorf("undone, it is\n%s\nand was\n%s", now, before)
 			}
 			r.undo("back", "yes")
 			if r.tree() != mine {
-				t.Errorf("with that undone, the folder is\n%s\nand was\n%s", r.tree(), mine)
+				t.Errorf("with that undone, the folder is\n%s", r.tree())
 			}
 		})
 	}
