@@ -224,3 +224,17 @@ func TestCutOffInAFolderThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// Notes that an older build wrote in another way go, with what it kept.
+func TestNotesOfAnOlderBuild(t *testing.T) {
+	r := newRig(t)
+	must(t, r.store.KeepSteps(t.Context(), store.Kept{Request: "old", Folder: r.s.Folder, FolderID: "{}", About: "{}", State: store.KeptWhole}, store.KeptStep{Object: "old", Body: "{}"}))
+	must(t, os.MkdirAll(filepath.Join(r.dir, "old", "in"), 0o500))
+	r.e.Close()
+	r.k.Close()
+	must(t, r.store.Close())
+	r.open()
+	if can, _ := r.k.State("old"); can || len(r.versions()) > 0 {
+		t.Errorf("it can be undone: %v; %q are kept", can, r.versions())
+	}
+}

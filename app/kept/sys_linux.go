@@ -113,10 +113,11 @@ func (d *dir) open(name string, flags int, mode uint32) (*os.File, node, error) 
 }
 
 func (d *dir) names() ([]string, error) {
-	f, _, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
+	f := os.NewFile(uintptr(fd), ".")
 	defer f.Close()
 	names, err := f.Readdirnames(-1)
 	if errors.Is(err, io.EOF) {
@@ -126,6 +127,9 @@ func (d *dir) names() ([]string, error) {
 }
 
 func (d *dir) lstat(name string) (n node, err error) {
+	if !strings.Contains(name, "/") { // as most are that are looked at in thousands
+		return statx(d.fd, name, unix.AT_SYMLINK_NOFOLLOW)
+	}
 	err = d.do(name, func(fd int, name string) (err error) {
 		n, err = statx(fd, name, unix.AT_SYMLINK_NOFOLLOW)
 		return err
