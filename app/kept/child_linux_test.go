@@ -229,7 +229,8 @@ func TestCutOffInAFolderThatIsGone(t *testing.T) {
 func TestNotesOfAnOlderBuild(t *testing.T) {
 	r := newRig(t)
 	must(t, r.store.KeepSteps(t.Context(), store.Kept{Request: "old", Folder: r.s.Folder, FolderID: "{}", About: "{}", State: store.KeptWhole}, store.KeptStep{Object: "old", Body: "{}"}))
-	must(t, os.MkdirAll(filepath.Join(r.dir, "old", "in"), 0o500))
+	must(t, os.MkdirAll(filepath.Join(r.dir, "old", "in"), 0o700))
+	must(t, os.Chmod(filepath.Join(r.dir, "old"), 0o500))
 	r.e.Close()
 	r.k.Close()
 	must(t, r.store.Close())
