@@ -66,14 +66,19 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 
 // check passes what is found now to the grant. A look for a card may have had
 // less time than this one: while nothing has changed, what it had seen by then
-// is among what this one has seen on its way.
+// is among what this one has seen on its way. What was allowed though it could
+// not be undone may be undone.
 func (pl *plan) check(g consent.Grant, d consent.Digest) error {
 	err := g.Check(d, pl.fingerprint)
-	for _, m := range pl.found.Marks {
-		if err != consent.ErrChanged {
-			break
+	for _, undo := range []string{pl.undo, ""} {
+		for _, m := range append([]string{pl.found.Fingerprint}, pl.found.Marks...) {
+			if err != consent.ErrChanged {
+				return err
+			}
+			if err = g.Check(d, fingerprintOf(pl.folder, pl.scripts, m+undo)); err == nil {
+				pl.undo = undo
+			}
 		}
-		err = g.Check(d, fingerprintOf(pl.folder, pl.scripts, m+pl.undo))
 	}
 	return err
 }

@@ -27,6 +27,7 @@ type keeper struct {
 	*kept.Kept
 	held   int
 	broken bool
+	late   bool // it can't be told in time whether the folder would be held
 	limit  *atomic.Int64
 }
 
@@ -39,7 +40,7 @@ func (k *keeper) Snapshot(ctx context.Context, s *capabilities.Session, request 
 }
 
 func (k *keeper) WouldSnapshot(ctx context.Context, s *capabilities.Session) (bool, string) {
-	if k.broken && k.held > 0 {
+	if k.late || k.broken && k.held > 0 {
 		return false, ""
 	}
 	return k.Kept.WouldSnapshot(ctx, s)
@@ -167,6 +168,29 @@ func TestPromiseThatFails(t *testing.T) {
 }
 
 // write makes a file in the session's folder, as the person does.
+// What was allowed though it could not be undone is not asked again since it can
+// be, or since it can't be held after all.
+func TestAllowedWithoutUndo(t *testing.T) {
+	for name, broken := range map[string]bool{"held": false, "not held": true} {
+		k, s, ses := newKeeper(t)
+		write(t, ses, "a.txt", "old")
+		k.late = true
+		call := capabilitytest.NewCall(t, ses, wire.TypeProcessStart, bash(ses, "rm a.txt"))
+		d, err := s.Describe(t.Context(), call)
+		if err != nil || verdict(ses, d) != "" {
+			t.Fatalf("%+v, %v", d.Effects, err)
+		}
+		k.late, k.broken = false, broken
+		g := capabilitytest.GrantWith(t, ses, "shell", d, contained)
+		if _, err := s.Run(t.Context(), call, g, &capabilitytest.Output{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if can, _ := k.State(g.Request()); can == broken {
+			t.Errorf("%s: it can be undone: %v", name, can)
+		}
+	}
+}
+
 func text(t *testing.T, ses *capabilities.Session, rel string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(ses.Folder, rel))
