@@ -25,8 +25,13 @@ import (
 // BookFile is the name of the file in the data directory.
 const BookFile = "installed.toml"
 
-// maxBefore is how many bytes of what was there before are kept.
-const maxBefore = 4 << 20
+// maxBefore is how many bytes of what was there before are kept. maxFile is how
+// large a file may be that something is put into: programs keep more than
+// settings in theirs.
+const (
+	maxBefore = 4 << 20
+	maxFile   = 64 << 20
+)
 
 // Change is one thing outside the data directory that this program made or
 // replaced.
@@ -302,13 +307,13 @@ func sweep(made []string) {
 	}
 }
 
-// readFile reads a regular file, at most maxBefore of it.
+// readFile reads a regular file of at most maxFile bytes.
 func readFile(path string) ([]byte, fs.FileInfo, error) {
 	fi, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !fi.Mode().IsRegular() || fi.Size() > maxBefore {
+	if !fi.Mode().IsRegular() || fi.Size() > maxFile {
 		return nil, nil, fmt.Errorf("%s is not a file that this program would have written", path)
 	}
 	data, err := os.ReadFile(path)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -26,8 +27,20 @@ func (f jsonFormat) lines(e entry) []string {
 	return strings.Split(string(data), "\n")
 }
 
+// mark begins files that some editors write. It is no JSON, and stays.
+var mark = []byte("\ufeff")
+
+// pack is v as a file, with the mark if the one before had it.
+func pack(before []byte, v hujson.Value) []byte {
+	if bytes.HasPrefix(before, mark) {
+		return slices.Concat(mark, v.Pack())
+	}
+	return v.Pack()
+}
+
 // parse reads a file; one that is empty is an empty object.
 func (f jsonFormat) parse(data []byte) (hujson.Value, *hujson.Object, error) {
+	data = bytes.TrimPrefix(data, mark)
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
 	}
@@ -136,7 +149,7 @@ func (f jsonFormat) put(data []byte, e entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.Pack(), nil
+	return pack(data, v), nil
 }
 
 // same tells whether an entry is there already as it is to be.
@@ -243,9 +256,9 @@ func (f jsonFormat) take(data []byte) ([]byte, bool, error) {
 	}
 	remove(list, serverName)
 	if len(list.Members) == 0 && list.AfterExtra.IsStandard() && len(top.Members) == 1 {
-		return v.Pack(), true, nil
+		return pack(data, v), true, nil
 	}
-	return v.Pack(), false, nil
+	return pack(data, v), false, nil
 }
 
 // remove takes a member away; comments before it stay.

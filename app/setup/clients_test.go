@@ -198,6 +198,31 @@ func TestAFileThatWasMadeGoesAgain(t *testing.T) {
 }
 
 // What can't be changed safely is left alone, with the lines to put there.
+// Whatever else is in a file, and however it begins, it is the same afterwards.
+func TestAnyWholeFileIsTaken(t *testing.T) {
+	for name, before := range map[string]string{
+		"a mark before it": "\ufeff{\r\n  \"mcpServers\": {\"x\": {\"command\": \"y\"}}\r\n}\r\n",
+		"a mark alone":     "\ufeff",
+		"8 MB of history":  `{"history": ["` + strings.Repeat("long ago ", 1<<20) + `"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := desk(t, "linux")
+			path := filepath.Join(d.Home, ".claude.json")
+			lay(t, path, before)
+			s, err := d.Connect("claude-code", "")
+			if err != nil || !s.Connected || !d.one(t, "claude-code").Connected {
+				t.Fatalf("connected: %+v, %v", s.Connected, err)
+			}
+			if got := text(t, path); strings.HasPrefix(before, "\ufeff") != strings.HasPrefix(got, "\ufeff") || strings.Count(got, "\ufeff") > 1 || !strings.Contains(got, serverName) {
+				t.Errorf("it begins with %.60q", got)
+			}
+			if err := d.Disconnect("claude-code"); err != nil || text(t, path) != before {
+				t.Errorf("afterwards: %v, %.80q", err, text(t, path))
+			}
+		})
+	}
+}
+
 func TestWhatIsNotSafeIsLeftAlone(t *testing.T) {
 	for name, before := range map[string]string{
 		"not JSON":         `{"mcpServers": {`,
