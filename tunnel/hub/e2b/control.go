@@ -85,12 +85,24 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 		return true
 	default:
 		if err := json.Unmarshal(body, v); err != nil {
-			writeError(w, http.StatusBadRequest, "The request is not the JSON that is expected here: "+err.Error()+".")
+			writeError(w, http.StatusBadRequest, notExpected(err))
 			return false
 		}
 		return true
 	}
 	return false
+}
+
+// notExpected says what is wrong with the JSON of a request.
+func notExpected(err error) string {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Sprintf("The request is not the JSON that is expected here: %s cannot be a %s.", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("The request is not the JSON that is expected here: it cannot be a %s.", kind.Value)
+	}
+	return "The request is not whole JSON."
 }
 
 // own gives a sandbox that was opened with this key and has not ended.

@@ -254,6 +254,8 @@ func TestControlBadInput(t *testing.T) {
 	}{
 		{"not JSON", "POST", "/v2/sandboxes", "{", 400},
 		{"another type", "POST", "/sandboxes", `{"timeout":"long"}`, 400},
+		{"a number that is none here", "POST", "/sandboxes", `{"timeout":1e297}`, 400},
+		{"no object", "POST", "/sandboxes", `[1]`, 400},
 		{"too long a life", "POST", "/sandboxes", `{"timeout":99999999}`, 400},
 		{"a body without end", "POST", "/sandboxes", strings.Repeat(" ", 2<<20), 413},
 		{"an environment that cannot be", "POST", "/sandboxes", `{"envVars":{"A=B":"c"}}`, 400},
@@ -276,7 +278,7 @@ func TestControlBadInput(t *testing.T) {
 		}
 		req.Header.Set("X-API-KEY", s.Key)
 		status, body := do(t, req)
-		if status != c.status || !strings.Contains(body, `"message":"`) || strings.Contains(body, `"message":""`) {
+		if status != c.status || !strings.Contains(body, `"message":"`) || strings.Contains(body, `"message":""`) || strings.Contains(body, "Go ") {
 			t.Errorf("%s: %d %s, want %d and a sentence", c.name, status, body, c.status)
 		}
 	}

@@ -28,6 +28,10 @@ func (f *Face) download(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotAcceptable, "The file can be had as it is, or packed with gzip; neither is accepted.")
 		return
 	}
+	if q.Get("path") == "" {
+		writeError(w, http.StatusBadRequest, "The path to read is missing.")
+		return
+	}
 	if err := login(q.Get("path")); err != nil {
 		httpError(w, err)
 		return

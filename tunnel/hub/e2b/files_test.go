@@ -204,6 +204,9 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	h.Del("Range")
+	if r := get(t, s.URL+"/sbx/files", h); r.status != 400 || !strings.Contains(r.body, "The path to read is missing.") {
+		t.Errorf("of no path: %d %s", r.status, r.body)
+	}
 	for path, status := range map[string]int{"none": 404, ".": 400} {
 		if r := request(t, "HEAD", s.URL+"/sbx/files?path="+path, h); r.status != status {
 			t.Errorf("HEAD of %s: %d, want %d", path, r.status, status)
@@ -377,6 +380,19 @@ func TestUploads(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(s.Dir, "bad")); err == nil {
 		t.Error("a bad upload became a file")
+	}
+	// Where one of several fails, it is said what became of those before.
+	if status, body := post("", multi, "", fmt.Sprintf(form, "g/one", "g")); status != 400 || !strings.Contains(body, " The file before it was written.") {
+		t.Errorf("a folder's name as the second of two: %d %s", status, body)
+	}
+	var many strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&many, "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"many/%d\"\r\n\r\n%d\r\n", i, i)
+	}
+	if status, body := post("", multi, "", many.String()+"--X--\r\n"); status != 200 {
+		t.Errorf("1500 files: %d %.200s", status, body)
+	} else if data, err := os.ReadFile(filepath.Join(s.Dir, "many", "1499")); err != nil || string(data) != "1499" {
+		t.Errorf("the last of 1500 files: %q, %v", data, err)
 	}
 }
 

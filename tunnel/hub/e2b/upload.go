@@ -21,7 +21,7 @@ const (
 	// maxDrain is how much of a refused upload is still read, so that a client
 	// that writes before it reads gets to see the answer.
 	maxDrain = 64 << 20
-	maxParts = 1000 // files in one upload
+	maxParts = 20_000 // files in one upload
 	// metadataHeader begins the headers whose rest is a name of metadata.
 	metadataHeader = "X-Metadata-"
 )
@@ -134,11 +134,23 @@ func (f *Face) form(r *http.Request, q url.Values) ([]written, error) {
 		names[name] = true
 		one, err := f.write(r, name, part)
 		if err != nil {
-			return nil, err
+			return nil, beside(len(files), err)
 		}
 		files = append(files, one)
 	}
-	return nil, wire.Errorf(wire.CodeInvalid, "The form has more than %d parts.", maxParts)
+	return nil, wire.Errorf(wire.CodeInvalid, "The form has more than %d parts; what came before was written.", maxParts)
+}
+
+// beside is err of a file that others came before.
+func beside(files int, err error) error {
+	var e *wire.Error
+	if files == 0 || !errors.As(err, &e) {
+		return err
+	}
+	if files == 1 {
+		return wire.Wrap(err, e.Code, "%s The file before it was written.", e.Message)
+	}
+	return wire.Wrap(err, e.Code, "%s The %d files before it were written.", e.Message, files)
 }
 
 // write sends one file to the machine as it comes in, and waits for the
