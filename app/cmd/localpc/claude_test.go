@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +25,8 @@ import (
 const claudeCode = "../../../tunnel/hub/mcp/testdata/npm/node_modules/@anthropic-ai/claude-code-linux-x64/claude"
 
 // model stands for the model behind Claude Code: it calls one tool after the
-// other, and then says that it is done.
+// other, fetches what comes of a call that is pending, and then says that it is
+// done.
 type model struct {
 	steps []modelStep
 
@@ -34,6 +37,14 @@ type model struct {
 type modelStep struct {
 	tool string
 	args map[string]any
+}
+
+// pendingCall is what a call gives whose person has not answered yet.
+var pendingCall = regexp.MustCompile(`\\"id\\":\\"(r[0-9a-f]+)\\".*\\"status\\":\\"pending\\"`)
+
+// answered are what the calls gave in the end.
+func answered(gave []string) []string {
+	return slices.DeleteFunc(slices.Clone(gave), pendingCall.MatchString)
 }
 
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +73,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.gave = gave
 	m.mu.Unlock()
 	block, delta, reason := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "All done."}, "end_turn"
-	if len(in.Tools) > 0 && len(gave) < len(m.steps) {
-		s := m.steps[len(gave)]
+	if done := len(answered(gave)); len(in.Tools) > 0 && done < len(m.steps) {
+		s := m.steps[done]
+		if done < len(gave) {
+			if id := pendingCall.FindStringSubmatch(gave[len(gave)-1]); id != nil {
+				s = modelStep{"get_result", map[string]any{"id": id[1]}}
+			}
+		}
 		args, _ := json.Marshal(s.args)
 		block = map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", len(gave)), "name": "mcp__localpc__" + s.tool, "input": map[string]any{}}
 		delta, reason = map[string]any{"type": "input_json_delta", "partial_json": string(args)}, "tool_use"
