@@ -37,13 +37,14 @@ func guard() int {
 		KillTree(os.Getpid(), 0)
 		os.Exit(0)
 	}()
-	for {
+	for over := false; ; {
 		pid, err := syscall.Wait4(-1, nil, 0, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
 			return 0
-		case pid == worker:
+		case pid == worker || over:
+			over = true
 			// What is left now has rights that can't be reached from here.
 			if KillTree(os.Getpid(), 0) > 0 {
 				return 0

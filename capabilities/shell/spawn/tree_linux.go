@@ -123,6 +123,21 @@ func (p proc) stopPending() bool {
 	return err == nil && pending&(1<<(syscall.SIGSTOP-1)) != 0
 }
 
+// ran is how long the first thread of p has had a processor, in nanoseconds; it
+// is not ok where this kernel does not tell, or that thread has ended.
+func (p proc) ran() (ns uint64, ok bool) {
+	if p.state == 'Z' || p.state == 'X' {
+		return 0, false
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/schedstat")
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := bytes.Cut(b, []byte(" "))
+	ns, err = strconv.ParseUint(string(first), 10, 64)
+	return ns, err == nil
+}
+
 // Bounds of the effort to stop a tree. One that does as it is told stands still
 // after two or three rounds, or when it is given a processor.
 const (
@@ -145,9 +160,10 @@ func StopTree(root int) {
 	type seen struct {
 		proc
 		since  time.Time
-		rounds int  // in which it ran in spite of a stop
-		told   bool // to stop
-		immune bool // it has other rights
+		rounds int    // in which it ran in spite of a stop
+		ran    uint64 // as of the last
+		told   bool   // to stop
+		immune bool   // it has other rights
 	}
 	all := map[int]*seen{}
 	pause := time.Millisecond
@@ -166,6 +182,7 @@ func StopTree(root int) {
 			switch {
 			case !s.told:
 				running, anew = true, true
+				s.ran, _ = p.ran()
 			case p.state == 'D':
 				// Waiting for a disk, or for a child that is about to start a program, it
 				// can't be found stopped: it stops before it does anything else.
@@ -173,8 +190,14 @@ func StopTree(root int) {
 				running = true
 				continue
 			default:
+				// On a busy computer a stop takes a while to reach every thread. What has
+				// had no processor meanwhile has not been woken.
 				running = true
-				if s.rounds++; s.rounds > patience && time.Since(s.since) > atLeast {
+				ran, ok := p.ran()
+				if !ok || ran != s.ran {
+					s.rounds, s.ran = s.rounds+1, ran
+				}
+				if s.rounds > patience && time.Since(s.since) > atLeast {
 					sig = syscall.SIGKILL
 				}
 			}
@@ -206,27 +229,28 @@ func StopTree(root int) {
 }
 
 // KillTree ends every process below root and returns how many it could not end
-// within that time, 0 being none: they have other rights, or wait for a disk.
+// within that time, 0 being no bound: they have other rights, or wait for a disk.
 // Each is ended as soon as it is seen, parents first; between two looks at all
-// processes those are that are quicker than one.
+// processes those are that are quicker than one. It is over when nothing was
+// found twice in a row.
 func KillTree(root int, within time.Duration) int {
 	begun := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+	for pause, quiet := 2*time.Millisecond, 0; ; pause = min(2*pause, 20*time.Millisecond) {
 		left, immune := descendants(root), 0
 		for _, p := range left {
 			if !p.send(syscall.SIGKILL) {
 				immune++
 			}
 		}
-		if len(left) == immune || within > 0 && time.Since(begun) > within {
-			return len(left)
+		found := len(left) > immune
+		for end := time.Now().Add(pause); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+			found = signalChildren(root, syscall.SIGKILL, nil) || found
 		}
-		for end := time.Now().Add(pause); time.Now().Before(end); {
-			if signalChildren(root, syscall.SIGKILL, nil) {
-				time.Sleep(50 * time.Microsecond)
-			} else {
-				time.Sleep(time.Until(end))
-			}
+		if quiet++; found {
+			quiet = 0
+		}
+		if quiet == 2 || within > 0 && time.Since(begun) > within {
+			return len(left)
 		}
 	}
 }
@@ -248,8 +272,7 @@ func signalChildren(root int, sig syscall.Signal, known func(pid int) bool) (any
 			if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 				// What has the number now is still a child, or is left alone.
 				if p, ok := readProc(strconv.Itoa(pid)); ok && p.parent == root && !p.ended() {
-					any = true
-					_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+					any = unix.PidfdSendSignal(fd, sig, nil, 0) != unix.EPERM || any
 				}
 				unix.Close(fd)
 			}
