@@ -3,6 +3,7 @@ package kept_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -247,5 +248,53 @@ func BenchmarkWrite(b *testing.B) {
 				r.doing(call)
 			}
 		})
+	}
+}
+
+// Commands and undoings at the same time, with the oldest let go of all the time,
+// do not wait for each other.
+func TestAllAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.limit.Store(3000)
+	r.put("a", "a")
+	long := r.hold("long")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 40 {
+			snap, err := r.k.Snapshot(context.Background(), r.s, fmt.Sprint("command", i))
+			if err == nil {
+				err = os.WriteFile(r.at("a"), []byte(strings.Repeat("a", 2000+i)), 0o600)
+				snap.End(context.Background())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	undone := 0
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			if long.End(t.Context()); undone == 0 {
+				t.Error("nothing was undone meanwhile")
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+		stuck := time.AfterFunc(2*time.Minute, func() { panic("they wait for each other") })
+		id := fmt.Sprint("write", i)
+		n := r.k.Begin(r.s, id)
+		root, err := os.OpenRoot(r.s.Folder)
+		must(t, err)
+		c := n.Makes(root, id)
+		r.put(id, strings.Repeat("x", 2000))
+		c.Done()
+		n.End()
+		root.Close()
+		if _, err := r.k.Undo(t.Context(), "u"+id, []string{id}, true); err == nil {
+			undone++
+		}
+		stuck.Stop()
 	}
 }

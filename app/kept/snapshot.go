@@ -132,6 +132,11 @@ func (w *window) changed(now tree) (names []string) {
 
 // End notes what the command changed.
 func (w *window) End(ctx context.Context) []string {
+	defer w.m.k.Tidy(context.WithoutCancel(ctx)) // once mu is free: an undoing holds on to notes, and looks at the folder
+	return w.end(ctx)
+}
+
+func (w *window) end(ctx context.Context) []string {
 	m := w.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,11 +282,7 @@ func (d *diff) all(ctx context.Context) (err error) {
 		return err
 	}
 	noted = true
-	if err := k.ended(context.WithoutCancel(ctx), n.r); err != nil {
-		return err
-	}
-	k.Tidy(context.WithoutCancel(ctx))
-	return nil
+	return k.ended(context.WithoutCancel(ctx), n.r)
 }
 
 func rank(s *step) int {
