@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -205,7 +204,7 @@ func (k *Kept) old(st *step) (*bundle, tree, error) {
 		i.held = true
 		t[string(i.Rel)] = &i.entry
 	}
-	return &bundle{name: st.object, f: f, end: math.MaxInt64, tried: true}, t, nil
+	return &bundle{name: st.object, f: f}, t, nil
 }
 
 // restore gives the file at name in d the contents that e had, with their

@@ -107,7 +107,8 @@ func (w *undo) unstep(st *step) (stays bool, err error) {
 }
 
 // recover finds out what was cut off when this program was last killed: an
-// undoing is taken back, and a request's notes are closed. Then what no note knows goes.
+// undoing is taken back, and a request's notes are closed. Then what no note
+// knows goes.
 func (k *Kept) recover(ctx context.Context) error {
 	list, err := k.o.Store.Kepts(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"syscall"
 	"time"
 
 	"localpc/capabilities"
@@ -186,13 +187,8 @@ func (w *window) known(ctx context.Context, folder *dir) (tree, error) {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			at, err := folder.at(folderAbove(rel))
-			if err != nil {
-				continue // its folder has gone
-			}
-			n, err := at.lstat(base(rel))
-			at.close()
-			if errors.Is(err, fs.ErrNotExist) {
+			n, err := folder.lstat(rel)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 				continue
 			}
 			if err != nil {
