@@ -131,7 +131,7 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	d.ClickTray("Activity")
 	d.WaitWindow(20*time.Second, "Activity")
 	activity := d.Window("Activity")
-	p.choose([]string{"never-answered"}, "Nobody", "answered")
+	p.choose([]string{"never-answered"}, "did", "not", "answer")
 	d.Screenshot("activity-expired")
 	p.detailButton("Allow", "next", "time")
 	p.waitStatus(10*time.Second, "recorded", func(snapshot.Snapshot) bool {
