@@ -165,6 +165,8 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 			if kind = flightCommand; m.flights.count(s.ID, kind) >= maxCommands {
 				return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d commands under way, which is as many as it may have at once; end one of them first, or wait until one has ended.", maxCommands)
 			}
+		} else if _, ok := msg.Payload.(*wire.ProcessSignal); ok {
+			// However much is under way: it is how some of that is ended.
 		} else if t.executor != capabilities.Capability(m.sessions) && m.flights.count(s.ID, kind) >= maxOfSession {
 			return nil, wire.Errorf(wire.CodeOverloaded, "This session already has %d requests under way; try again in a moment.", maxOfSession)
 		}

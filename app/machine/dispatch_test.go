@@ -417,12 +417,17 @@ func TestOneSessionLeavesRoom(t *testing.T) {
 	}
 	wantCode(t, stat("s1"), wire.CodeOverloaded)
 	must(t, stat("s2"))
+	// What ends a command is let in.
+	all.Go(func() {
+		_, _ = r.call(wire.TypeProcessSignal, &wire.ProcessSignal{SessionID: "s1", PID: 7, Signal: "SIGKILL"})
+	})
+	within(t, "the signal", began)
 }
 
-// statsOnly is the probe for looking at names.
+// statsOnly is the probe for looking at names, and for signals.
 type statsOnly struct{ *probe }
 
-func (statsOnly) Types() []wire.Type { return []wire.Type{wire.TypeFileStat} }
+func (statsOnly) Types() []wire.Type { return []wire.Type{wire.TypeFileStat, wire.TypeProcessSignal} }
 
 // Commands that go on for long are counted apart: they take nothing off what
 // else their session, or another, may have under way, and there are so many at

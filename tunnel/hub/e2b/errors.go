@@ -86,6 +86,9 @@ func httpError(w http.ResponseWriter, err error) {
 // body, not only at the status.
 func writeError(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1") // the SDK tries again only where it is told when
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"code": status, "message": text})
 }
