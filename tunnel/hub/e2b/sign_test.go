@@ -126,15 +126,3 @@ out(await s.downloadUrl('f'))`, &down)
 	})
 	eventually(t, "a good one is taken again", func() bool { return get(t, down, nil).status == 200 })
 }
-
-// The SDK tries again by itself what was too much at once, where it is told when.
-func TestTooMuchSaysWhenToTryAgain(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]string{http.StatusTooManyRequests: "1", http.StatusNotFound: "", http.StatusBadGateway: ""} {
-		w := httptest.NewRecorder()
-		writeError(w, status, "A sentence.")
-		if got := w.Header().Get("Retry-After"); w.Code != status || got != want {
-			t.Errorf("%d says %q, want %q", status, got, want)
-		}
-	}
-}
