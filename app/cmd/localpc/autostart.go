@@ -62,7 +62,10 @@ func autostartCommand(c *cli, args []string) error {
 	}
 	release, err := control.Lock(c.paths.Lock())
 	if errors.Is(err, control.ErrRunning) {
-		return ask(c, snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Autostart: &on}})
+		if err := ask(c, snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Autostart: &on}}); err != nil {
+			return err
+		}
+		return autostartCommand(c, nil)
 	}
 	if err != nil {
 		return err

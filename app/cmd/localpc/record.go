@@ -102,14 +102,22 @@ func verify(ctx context.Context, c *cli, st *store.Store) error {
 		if report.UnkeptFrom > 0 {
 			fmt.Fprintf(c.out, "From entry %d on it is signed with a key that was kept in memory only, since the keychain could not be used.\n", report.UnkeptFrom)
 		} else if report.Unkept > 0 {
-			fmt.Fprintf(c.out, "%d parts of it were signed with a key that was kept in memory only.\n", report.Unkept)
+			fmt.Fprintf(c.out, "%s signed with a key that was kept in memory only.\n", parted(report.Unkept))
 		}
 		if report.Others > 0 {
-			fmt.Fprintf(c.out, "%d parts of it were signed with a kept key that is not the keychain's now.\n", report.Others)
+			fmt.Fprintf(c.out, "%s signed with a kept key that is not the keychain's now.\n", parted(report.Others))
 		}
 	}
 	if err == nil && !report.OK {
 		err = errors.New(report.Problem)
 	}
 	return err
+}
+
+// parted begins a sentence about so many parts of the record.
+func parted(n int) string {
+	if n == 1 {
+		return "One part of it was"
+	}
+	return fmt.Sprintf("%d parts of it were", n)
 }
