@@ -236,16 +236,20 @@ func (b *box) admit() {
 		}
 		number := int64(binary.NativeEndian.Uint64(visit))
 		x := b.stray
+		b.visiting.Lock()
 		if number != 0 {
-			b.visiting.Lock()
 			x = b.proxies[number]
-			b.visiting.Unlock()
 		}
+		if x != nil {
+			x.wg.Add(1) // so that its end, which forget comes before, waits for this
+		}
+		b.visiting.Unlock()
 		if x == nil { // its command has ended
 			conn.Close()
 			continue
 		}
 		x.take(conn)
+		x.wg.Done()
 	}
 }
 

@@ -90,8 +90,8 @@ func (p *process) closeProxy() {
 }
 
 // close ends what is asked, lets connections whose programs have gone end by
-// themselves for a moment, ends them, and waits for that. Nothing is given to x
-// meanwhile.
+// themselves for a moment, ends them, and waits for that. Nothing new is given to
+// x meanwhile.
 func (x *proxy) close() {
 	x.leave(errStopped())
 	if x.listener != nil {
