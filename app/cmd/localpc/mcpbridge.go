@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// maxMessage bounds one message to a hub, and maxReply one back.
-	maxMessage, maxReply = 16 << 20, 64 << 20
+	// maxMessage bounds one message to a hub, which takes less and says so, and
+	// maxReply one back.
+	maxMessage, maxReply = 64 << 20, 64 << 20
 	// mcpLookEvery is how often it is looked whether the program runs by now.
 	mcpLookEvery = 2 * time.Second
 	// lastWords is how long calls may go on when standard input has ended.
@@ -85,7 +86,10 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 			busy := len(b.flights) > 0
 			b.mu.Unlock()
 			if busy {
-				time.AfterFunc(lastWords, cancel)
+				time.AfterFunc(lastWords, func() {
+					b.cancelAll(ctx)
+					cancel()
+				})
 			} else {
 				cancel()
 			}
@@ -98,27 +102,71 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
+// readLines reads messages, a line each. One that is too long is empty.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
-	sc := bufio.NewScanner(in)
-	sc.Buffer(make([]byte, 64<<10), maxMessage)
-	for sc.Scan() {
-		if line := bytes.TrimSpace(sc.Bytes()); len(line) > 0 {
-			select {
-			case lines <- bytes.Clone(line):
-			case <-ctx.Done():
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		var line []byte
+		long := false
+		for {
+			part, err := r.ReadSlice('\n')
+			if long = long || len(line)+len(part) > maxMessage; long {
+				line = nil
+			} else {
+				line = append(line, part...)
+			}
+			if err == nil {
+				break
+			}
+			if errors.Is(err, bufio.ErrBufferFull) {
+				continue
+			}
+			if line = bytes.TrimSpace(line); len(line) > 0 || long {
+				select {
+				case lines <- line:
+				case <-ctx.Done():
+				}
+			}
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
+			return fmt.Errorf("read messages: %w", err)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 && !long {
+			continue
+		}
+		select {
+		case lines <- line:
+		case <-ctx.Done():
+			return nil
 		}
 	}
-	if err := sc.Err(); err != nil {
-		return fmt.Errorf("read messages: %w", err)
+}
+
+// cancelAll tells the hub that nobody waits for the calls under way any more:
+// to older versions of the protocol a connection that ends says nothing.
+func (b *bridge) cancelAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	b.mu.Lock()
+	var all sync.WaitGroup
+	for id := range b.flights {
+		line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": json.RawMessage(id)}})
+		if err == nil {
+			all.Go(func() { b.forward(ctx, line, rpc{Method: "notifications/cancelled"}) })
+		}
 	}
-	return nil
+	b.mu.Unlock()
+	all.Wait()
 }
 
 // take passes one message on, without waiting for its answer.
 func (b *bridge) take(ctx context.Context, line []byte) {
 	var m rpc
+	if len(line) == 0 {
+		b.fail(json.RawMessage("null"), -32600, fmt.Sprintf("The message has more than %d MiB.", maxMessage>>20))
+		return
+	}
 	if line[0] != '[' {
 		if err := json.Unmarshal(line, &m); err != nil {
 			b.fail(json.RawMessage("null"), -32700, "This is no JSON-RPC message.")

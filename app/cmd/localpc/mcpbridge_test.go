@@ -153,6 +153,16 @@ func TestBridgeCarriesEverything(t *testing.T) {
 				t.Error("a cancelled call succeeded")
 			}
 			wait(gone, "the question was not taken back")
+
+			// A program that goes takes its calls along.
+			go func() {
+				_, err := s.CallTool(t.Context(), &mcpsdk.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "asked", "content": "x"}})
+				failed <- err
+			}()
+			wait(asked, "the person was not asked again")
+			b.in.Close()
+			wait(gone, "the question outlived its program")
+			<-failed
 		})
 	}
 }
@@ -263,12 +273,15 @@ func TestBridgeAnswersOddLines(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"no/such"}`, `"id":1`},
 		{"\n\n" + `{"jsonrpc":"2.0","id":"x","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`, `"protocolVersion":"2025-06-18"`},
 		{`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"ping"}`, `"id":2`},
+		{`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"write_file","arguments":{"path":"x","content":"` + strings.Repeat("x", 20<<20) + `"}},"id":3}`, `"id":3,"jsonrpc":"2.0","result":{"content":[{"text":"The message has more than`},
+		{strings.Repeat("x", maxMessage+1), `"code":-32600`},
+		{`{"jsonrpc":"2.0","id":4,"method":"ping"}`, `"id":4`},
 	} {
 		if _, err := io.WriteString(b.in, c.in+"\n"); err != nil {
 			t.Fatal(err)
 		}
 		if !lines.Scan() || !json.Valid(lines.Bytes()) || !strings.Contains(lines.Text(), c.want) {
-			t.Errorf("%s was answered with %s", c.in, lines.Text())
+			t.Errorf("%.100s was answered with %s", c.in, lines.Text())
 		}
 	}
 }
