@@ -65,7 +65,7 @@ func TestPersonUsesTheMenu(t *testing.T) {
 	d.WaitTrayIcon(soon)
 	menu := d.OpenTrayMenu()
 	// Entries come one after the other, also into a menu that is open.
-	for _, want := range []string{"Claude is working", "work_shop", "1 waiting: show", "Pause", "Stop everything", "May be asked for", "Activity", "Permissions", "Settings", "Pair", "Quit"} {
+	for _, want := range []string{"Claude is working", "work_shop", "1 waiting: show", "Pause", "Stop everything", "Capabilities", "Activity", "Permissions", "Settings", "Pair", "Quit"} {
 		menu.WaitText(soon, strings.Fields(want)...)
 	}
 	d.Screenshot("menu")
@@ -79,7 +79,7 @@ func TestPersonUsesTheMenu(t *testing.T) {
 	d.ClickTray("Permissions")
 	p.expect("intent show-window permissions")
 	menu = d.OpenTrayMenu()
-	menu.ClickText("May", "be", "asked", "for")
+	menu.ClickText("Capabilities")
 	d.WaitText(soon, "Files: reading only")
 	d.Screenshot("capabilities")
 	d.ClickText("Network")

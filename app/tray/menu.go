@@ -27,6 +27,7 @@ const (
 	slotQuit
 
 	// In the menu of slotCapabilities.
+	slotMeaning
 	slotFirst
 	slots = slotFirst + maxCapabilities
 )
@@ -95,7 +96,8 @@ func capabilityEntries(v *view, all []snapshot.Capability) {
 	if len(all) == 0 {
 		return
 	}
-	v.entries[slotCapabilities] = entry{label: "May be asked for", shown: true}
+	v.entries[slotCapabilities] = entry{label: "Capabilities", shown: true}
+	v.entries[slotMeaning] = entry{label: "Ticked: may be asked for", shown: true}
 	for i, c := range all[:min(len(all), maxCapabilities)] {
 		e := entry{label: plain(c.Label, 30), shown: len(c.Extents) > 0, ticked: c.Extent != off}
 		e.intent = snapshot.Intent{Kind: snapshot.SetCapability, Text: c.Name, Way: off}

@@ -83,8 +83,8 @@ func TestLook(t *testing.T) {
 			{Principal: "Claude", TrustedUntil: time.Date(2026, 5, 1, 14, 5, 30, 0, time.Local)}, {Principal: "Other\nagent", Denied: snapshot.DeniedOften}, {Denied: 1}}},
 			"Online | Trusted until 14:05 | Other agent keeps being denied: show | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"capabilities", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired, Capabilities: capabilities("ask", "contained", "off")},
-			"Online | Pause | Stop everything | May be asked for | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit | " +
-				"✓ Files | ✓ Commands: contained only | Network"},
+			"Online | Pause | Stop everything | Capabilities | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit | " +
+				"Ticked: may be asked for | ✓ Files | ✓ Commands: contained only | Network"},
 		{"sign in again", snapshot.Snapshot{State: snapshot.SignIn, Hub: snapshot.Hub{Paired: true, Kind: "own"},
 			Fix: snapshot.Pair, FixLabel: "Sign in"},
 			"Sign in again | Pause | Stop everything | Activity… | Permissions… | Settings… | Sign in again… | Unpair | Quit"},

@@ -142,9 +142,12 @@ func (t *Tray) build() (items [slots]*systray.MenuItem, ok bool) {
 		case slotPause, slotCapabilities, slotActivity, slotConnect:
 			systray.AddSeparator()
 		}
-		if slot < slotFirst {
+		switch {
+		case slot < slotMeaning:
 			items[slot] = systray.AddMenuItem("", "")
-		} else {
+		case slot == slotMeaning:
+			items[slot] = items[slotCapabilities].AddSubMenuItem("", "")
+		default:
 			items[slot] = items[slotCapabilities].AddSubMenuItemCheckbox("", "", false)
 		}
 	}
@@ -175,7 +178,7 @@ func (t *Tray) draw(items [slots]*systray.MenuItem) (ok bool) {
 		if now.label != was.label {
 			item.SetTitle(mnemonicFree(now.label))
 		}
-		if slot == slotState && seen.icon == "" {
+		if (slot == slotState || slot == slotMeaning) && seen.icon == "" {
 			item.Disable() // it is text, not an entry
 		}
 		if now.ticked != was.ticked || now.label != was.label && slot >= slotFirst {
