@@ -114,7 +114,9 @@ type later map[string]bool
 func (l later) add(rel string) {
 	l[rel] = true
 	for up := folderAbove(rel); up != "."; up = folderAbove(up) {
-		l[up] = l[up]
+		if _, known := l[up]; !known {
+			l[up] = false
+		}
 	}
 }
 

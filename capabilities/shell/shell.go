@@ -262,14 +262,6 @@ func (s *Shell) Running(session string) int {
 	return n
 }
 
-// Live tells whether any process that a session started is there, or one of its
-// children.
-func (s *Shell) Live() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.processes) > 0
-}
-
 // EndSession ends every process of the session and waits for it.
 func (s *Shell) EndSession(ctx context.Context, session string) error {
 	s.mu.Lock()
