@@ -19,7 +19,6 @@ import (
 
 	"localpc/app/store"
 	"localpc/capabilities"
-	"localpc/consent"
 )
 
 // For is how long an old version is kept.
@@ -220,6 +219,13 @@ func (k *Kept) total() (bytes int64) {
 	return bytes
 }
 
+// over tells whether what was kept at from has been kept for long enough by now,
+// on the steady clock or the wall's. A clock that was set back ends nothing: what
+// seems to be of the future stays until there is no room for it.
+func over(from, now time.Time) bool {
+	return now.Sub(from) >= For || now.Round(0).Sub(from.Round(0)) >= For
+}
+
 // Tidy lets go of what has been kept long enough, and of the oldest beyond the
 // limit. It does nothing when it was called within the last hour and there is
 // room.
@@ -243,7 +249,7 @@ func (k *Kept) Tidy(ctx context.Context) {
 	slices.SortFunc(list, func(a, b *kept) int { return int(a.Place - b.Place) })
 	for i, r := range list {
 		// What has no old versions costs nothing, and is in nobody's way.
-		if consent.Over(r.Time, now, For) || left > k.o.Limit() && r.Bytes > 0 || i < len(list)-maxRequests {
+		if over(r.Time, now) || left > k.o.Limit() && r.Bytes > 0 || i < len(list)-maxRequests {
 			left -= r.Bytes
 			gone = append(gone, r)
 		}

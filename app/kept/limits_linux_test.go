@@ -97,6 +97,25 @@ func TestAWeek(t *testing.T) {
 	}
 }
 
+// A clock that is set back takes nothing away.
+func TestClockSetBack(t *testing.T) {
+	r := newRig(t)
+	r.put("a", "a")
+	old := r.doing(r.remove("a"))
+	r.e.Close()
+	r.k.Close()
+	must(t, r.store.Close())
+	r.now.Store(-int64(48 * time.Hour))
+	r.open()
+	if can, _ := r.k.State(old); !can {
+		t.Fatal("what was kept can't be undone any more")
+	}
+	r.undo("back", old)
+	if r.text("a") != "a" {
+		t.Errorf("undone, it holds %q", r.text("a"))
+	}
+}
+
 // Somebody's newer work is asked about, and never lost.
 func TestNewerWork(t *testing.T) {
 	write := func(r *rig) capabilities.Call { return r.write("a", "new") }

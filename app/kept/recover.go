@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"localpc/app/store"
-	"localpc/consent"
 )
 
 // back takes the undoing back, and returns why.
@@ -135,7 +134,7 @@ func (k *Kept) recover(ctx context.Context) error {
 		if err != nil {
 			// Another start may find it: a disk that is not there now.
 			k.o.Log.Warn("The folder of a request that was cut off is not there", "err", err)
-			if consent.Over(r.Time, k.o.Now(), For) {
+			if over(r.Time, k.o.Now()) {
 				if err := k.forget(ctx, r.Request); err != nil {
 					return fmt.Errorf("drop old notes: %w", err)
 				}

@@ -161,9 +161,9 @@ func modeLine(m consent.Mode, noContainer bool) string {
 	case m == consent.ModeLook:
 		return "Read what is in it, change nothing. Commands are asked about."
 	case m == consent.ModeWork && noContainer:
-		return "Read and change files in it. You are asked before more than 10 files are deleted or moved at once, before what can't be undone, and before each command, because this computer can't keep programs inside a folder."
+		return "Read and change files in it. You are asked before more than 10 files are deleted or moved, and before each command, because this computer can't keep programs inside a folder."
 	case m == consent.ModeWork:
-		return "Read and change files, run programs. Your other files stay closed, and the network until you allow it. You are asked before more than 10 files are deleted or moved at once, and before what can't be undone, but programs may do so on their own."
+		return "Read and change files, run programs. Your other files stay closed, and the network until you allow it. You are asked before more than 10 files are deleted or moved, but programs may do so on their own."
 	case m == consent.ModeTrusted && noContainer:
 		return "Work in this folder, but delete, move and replace anything without asking. You are asked before each command all the same."
 	case m == consent.ModeTrusted:
