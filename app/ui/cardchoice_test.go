@@ -314,7 +314,7 @@ func TestWaysAreExplained(t *testing.T) {
 	c := s.session("/home/person/project")
 	s.card(c)
 	s.tap(s.u.card.win, otherWay)
-	for _, want := range []string{"Trusted for 15 minutes", "but programs may do so on their own", "but delete, move and replace anything without asking."} {
+	for _, want := range []string{"Trusted for 15 minutes", "but programs may do so on their own", "but delete, move, replace without asking."} {
 		if !has(s.u.card.win, want) {
 			t.Errorf("the card lacks %q: %q", want, texts(s.u.card.win))
 		}

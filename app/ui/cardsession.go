@@ -165,9 +165,9 @@ func modeLine(m consent.Mode, noContainer bool) string {
 	case m == consent.ModeWork:
 		return "Read and change files, run programs. Your other files stay closed, and the network until you allow it. You are asked before more than 10 files are deleted or moved, but programs may do so on their own."
 	case m == consent.ModeTrusted && noContainer:
-		return "Work in this folder, but delete, move and replace anything without asking. You are asked before each command all the same."
+		return "Work in this folder, but delete, move, replace without asking. You are asked before each command all the same."
 	case m == consent.ModeTrusted:
-		return "Work in this folder, but delete, move and replace anything without asking."
+		return "Work in this folder, but delete, move, replace without asking."
 	}
 	return "Nothing happens before you have seen it."
 }
