@@ -32,13 +32,12 @@ build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o $(BIN)/ ./app/cmd/localpc-spawn ./app/cmd/localpc-hub
 	$(GO) build $(FLAGS) -o $(BIN)/ ./app/cmd/localpc ./app/cmd/localpc-desktop
 
-# Tests mostly wait for what others do, so more of them run at a time than there
-# are cores. The whole path comes last and alone: it needs the two cores that a
-# person's computer has for itself.
+# The whole path comes last and alone: it needs the two cores that a person's
+# computer has for itself.
 test: test-packages npm lint others
-	$(GO) test $(FLAGS) -race -p 4 -parallel 4 -timeout 15m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
+	$(GO) test $(FLAGS) -race -timeout 20m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
 	@rm -f build/cards.txt
-	$(GO) test $(FLAGS) -race -parallel 4 -timeout 40m ./app/cmd/localpc
+	$(GO) test $(FLAGS) -race -timeout 40m ./app/cmd/localpc
 	@cat build/cards.txt
 
 lint: run-packages

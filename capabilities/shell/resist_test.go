@@ -32,7 +32,7 @@ var resisting = []string{
 }
 
 // resist is the first process of one. As long as anything of it runs, the file
-// f grows.
+// f grows. Should it get away, it ends by itself some minutes later.
 //
 //go:norace
 func resist(how string) int {
@@ -54,14 +54,14 @@ func resist(how string) int {
 		for range 3 {
 			fork()
 		}
-		for {
+		for range 500_000 {
 			for range 100 {
 				syscall.RawSyscall(syscall.SYS_KILL, uintptr(group), uintptr(syscall.SIGCONT), 0)
 			}
 			write()
 		}
 	case "one that is always another":
-		for i := 0; ; i++ {
+		for i := range 1_000_000 {
 			if fork() != 0 {
 				syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 			}
@@ -71,9 +71,12 @@ func resist(how string) int {
 		}
 	case "one whose first thread has ended":
 		go func() {
-			for time.Sleep(300 * time.Millisecond); ; time.Sleep(time.Millisecond) {
+			time.Sleep(300 * time.Millisecond)
+			for range 100_000 {
+				time.Sleep(time.Millisecond)
 				write()
 			}
+			os.Exit(1)
 		}()
 		if syscall.Gettid() != syscall.Getpid() {
 			return 1
