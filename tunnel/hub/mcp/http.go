@@ -22,6 +22,9 @@ import (
 const (
 	// maxBody bounds one message: a file to write is in it.
 	maxBody = 8 << 20
+	// maxBeyond is read of one that is larger, so that a client that still writes
+	// comes to read why it is refused; the deadline of bodies bounds it too.
+	maxBeyond = 64 << 20
 	// bodyWithin is how long it may take to come.
 	bodyWithin = 30 * time.Second
 	// writeWithin is how long a client may take to take the next piece.
@@ -170,14 +173,18 @@ func (f *Face) serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	defer f.leave(who.ID)
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(f.bodyWithin))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	tooLarge := len(body) > maxBody
+	if tooLarge {
+		body = nil
+		_, err = io.CopyN(io.Discard, r.Body, maxBeyond)
+	}
+	if err == nil || errors.Is(err, io.EOF) {
 		_ = rc.SetReadDeadline(time.Time{})
 	}
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		http.Error(w, fmt.Sprintf("The message has more than %d bytes. Write a large file in pieces, or with a command.", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+	case tooLarge:
+		http.Error(w, fmt.Sprintf("The message has more than %d bytes. Write a large file in pieces, or with a command.", maxBody), http.StatusRequestEntityTooLarge)
 		return
 	case err != nil:
 		http.Error(w, "The message could not be read.", http.StatusBadRequest)
