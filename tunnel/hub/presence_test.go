@@ -41,7 +41,8 @@ func TestRevokedAfterPokeFileIsGone(t *testing.T) {
 func TestRevokedWithoutAPoke(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := newBench(t, func(o *hub.Options) { o.Data, o.Heartbeat, o.PongTimeout = dir, beat, 20*time.Second // a slow computer is not a silent one })
+	// A slow computer is not a silent one.
+	b := newBench(t, func(o *hub.Options) { o.Data, o.Heartbeat, o.PongTimeout = dir, beat, 20*time.Second })
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	s, err := store.OpenBeside(t.Context(), dir)
 	must(t, err)
