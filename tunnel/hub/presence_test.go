@@ -42,7 +42,7 @@ func TestRevokedWithoutAPoke(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	// A slow computer is not a silent one.
-	b := newBench(t, func(o *hub.Options) { o.Data, o.Heartbeat, o.PongTimeout = dir, beat, 20*time.Second })
+	b := newBench(t, func(o *hub.Options) { o.Data, o.Heartbeat, o.PongTimeout = dir, beat, 4*time.Second })
 	r := b.join(t, b.token(t, "m1"), hello("m1"))
 	s, err := store.OpenBeside(t.Context(), dir)
 	must(t, err)
