@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -86,6 +88,9 @@ const (
 	EffectSettings  EffectKind = "settings"
 	EffectInstall   EffectKind = "install" // adds or removes programs or packages
 	EffectRoot      EffectKind = "root"    // asks for administrator rights
+	EffectSee       EffectKind = "see"     // sees what is on the screen
+	EffectControl   EffectKind = "control" // moves the mouse, clicks, types
+	EffectClipboard EffectKind = "clipboard"
 	EffectUnknown   EffectKind = "unknown" // can't be told before it runs: high risk
 )
 
@@ -205,6 +210,12 @@ type Request struct {
 	Wide      *Rule  `json:"wide,omitempty"`
 	WideWords string `json:"wide_words,omitempty"`
 
+	// Screens are offered to choose from, where pictures of them are asked for;
+	// the rule's Exact is ScreensRule of those that are chosen.
+	Screens []Screen `json:"screens,omitempty"`
+	// Looks: the card shows what would be seen, as it is now; see Look.
+	Looks bool `json:"looks,omitempty"`
+
 	// Command is the id of the request whose command asks, for a connection; ""
 	// otherwise. A grant of scope Command holds for it alone.
 	Command string `json:"command,omitempty"`
@@ -222,8 +233,48 @@ type Request struct {
 	Deadline time.Time `json:"deadline"` // when the card closes
 }
 
+// Screen is one that the person may choose on a card.
+type Screen struct {
+	Name   string `json:"name"`             // unique: "DP-1"
+	Label  string `json:"label"`            // "Screen 1 of 2, 1920 × 1080"
+	Chosen bool   `json:"chosen,omitempty"` // beforehand
+}
+
+// JoinScreens and SplitScreens are how Choice.Screens holds names.
+func JoinScreens(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "\n")
+}
+
+// SplitScreens is the inverse of JoinScreens.
+func SplitScreens(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// ScreensRule is the exact text of a rule about the screens of a Choice.
+func ScreensRule(screens string) string {
+	return "screens: " + strings.Join(SplitScreens(screens), ", ")
+}
+
+// Look is a picture for a card: what would be seen of one screen, or where an
+// action would go.
+type Look struct {
+	Request string `json:"request"`
+	Screen  string `json:"screen,omitempty"` // its name; "" where it is of an action
+	Data    []byte `json:"data"`             // a JPEG or PNG file
+	// Note says what is blacked out, or why there is no picture.
+	Note string `json:"note,omitempty"`
+}
+
 // Choice is what the person chose beyond yes or no.
 type Choice struct {
+	// Screens are the names of those of Request.Screens that may be seen, sorted,
+	// one a line (a Choice can be compared); see JoinScreens.
+	Screens  string      `json:"screens,omitempty"`
 	Scope    Scope       `json:"scope,omitempty"`
 	Contain  Containment `json:"contain,omitempty"`
 	Mode     Mode        `json:"mode,omitempty"`   // session card

@@ -233,6 +233,9 @@ func checkAnswer(r Request, a Answer) error {
 	if err := checkContain(r, c.Contain); err != nil {
 		return err
 	}
+	if err := checkScreens(r, c.Screens); err != nil {
+		return err
+	}
 	if !c.Wide {
 		return nil
 	}
@@ -245,6 +248,23 @@ func checkAnswer(r Request, a Answer) error {
 		return errors.New("full access is for one exact text")
 	case r.Risk >= RiskHigh:
 		return errors.New("high risk is allowed by its exact text only")
+	}
+	return nil
+}
+
+// checkScreens holds the screens that were chosen against those of the card.
+func checkScreens(r Request, screens string) error {
+	chosen := SplitScreens(screens)
+	if len(r.Screens) == 0 && len(chosen) == 0 {
+		return nil
+	}
+	if len(chosen) == 0 {
+		return errors.New("no screen was chosen")
+	}
+	for _, name := range chosen {
+		if !slices.ContainsFunc(r.Screens, func(s Screen) bool { return s.Name == name }) {
+			return errors.New("a screen that was not offered")
+		}
 	}
 	return nil
 }
@@ -272,6 +292,9 @@ const (
 	CapabilityFiles   = "files"
 	CapabilityShell   = "shell"
 	CapabilityNetwork = "network"
+	// CapabilityComputer is the screen, mouse and keyboard, windows and the
+	// clipboard.
+	CapabilityComputer = "computer"
 )
 
 // CapabilityFolders is the capability of looking for a folder to lend. Its
@@ -309,6 +332,9 @@ func (g *Gate) remember(ctx context.Context, r Request, a Answer, deny bool) err
 	default:
 		if a.Choice.Wide {
 			s.Rule = *r.Wide
+		}
+		if len(r.Screens) > 0 {
+			s.Rule.Exact = ScreensRule(a.Choice.Screens)
 		}
 		s.Rule.Contain = a.Choice.Contain
 		if s.Rule.Contain == FullAccess {

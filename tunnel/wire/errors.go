@@ -39,6 +39,15 @@ const (
 	CodeShellMissing Code = "SHELL_NOT_AVAILABLE"
 	CodeUnconfined   Code = "CONTAINMENT_NOT_AVAILABLE"
 
+	// The computer: its screens, mouse and keyboard, windows and clipboard.
+	CodeBounds       Code = "INPUT_OUT_OF_BOUNDS" // with the rectangles that are in bounds
+	CodePictureStale Code = "PICTURE_STALE"       // the screen changed since the picture that was aimed at
+	CodeWindowStale  Code = "WINDOW_STALE"
+	CodePerson       Code = "PERSON_ACTIVE"    // the person's own hands are at work; a new picture is needed
+	CodeOwnWindow    Code = "WINDOW_PROTECTED" // it would have reached a window of this program
+	CodeBlank        Code = "PICTURE_BLANK"    // uniformly black, or refused by the system
+	CodeConcealed    Code = "CLIPBOARD_CONCEALED"
+
 	// Hub only, never sent: the machine did not answer.
 	CodeOffline Code = "MACHINE_NOT_CONNECTED"
 	CodeLost    Code = "CONNECTION_LOST"
@@ -49,6 +58,8 @@ const (
 type Error struct {
 	Code    Code
 	Message string
+	// Details are for programs; nil for most. At most MaxDetails bytes as JSON.
+	Details map[string]any
 	cause   error
 }
 
@@ -66,18 +77,26 @@ func Wrap(cause error, code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), cause: cause}
 }
 
+// With returns e with details for programs.
+func (e *Error) With(details map[string]any) *Error {
+	e.Details = details
+	return e
+}
+
 // ToWire turns any error into the payload that crosses the tunnel. An error
 // that is not an *Error says nothing about its cause to the other end.
 func ToWire(err error) *ErrorPayload {
 	var e *Error
 	if errors.As(err, &e) {
-		return &ErrorPayload{Code: e.Code, Message: e.Message}
+		return &ErrorPayload{Code: e.Code, Message: e.Message, Details: e.Details}
 	}
 	return &ErrorPayload{Code: CodeInternal, Message: "Something went wrong on this computer; its log says what."}
 }
 
 // FromWire is the inverse of ToWire.
-func FromWire(p *ErrorPayload) *Error { return &Error{Code: p.Code, Message: p.Message} }
+func FromWire(p *ErrorPayload) *Error {
+	return &Error{Code: p.Code, Message: p.Message, Details: p.Details}
+}
 
 // CodeOf gives the code of err, or "" when it has none.
 func CodeOf(err error) Code {

@@ -184,8 +184,9 @@ type Credit struct {
 
 // ErrorPayload is a failed request.
 type ErrorPayload struct {
-	Code    Code   `json:"code"`
-	Message string `json:"message"`
+	Code    Code           `json:"code"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"`
 }
 
 // SessionOpen asks the person for a session.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -145,6 +146,9 @@ func (c *Credit) Validate() error {
 func (e *ErrorPayload) Validate() error {
 	if e.Code == "" || len(e.Code) > 64 {
 		return errors.New("code must be 1 to 64 bytes")
+	}
+	if b, err := json.Marshal(e.Details); err != nil || len(b) > MaxDetails {
+		return fmt.Errorf("details must be at most %d bytes", MaxDetails)
 	}
 	return checkText("message", e.Message, 4096)
 }

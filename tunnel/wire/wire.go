@@ -27,7 +27,8 @@ import (
 //	     follow no link, or refuse to replace, to make folders, to delete more
 //	1.2  terminals and standard input; watches, searches and metadata of files;
 //	     pausing a session; METRICS; the bulk socket
-const Version = "1.2"
+//	1.3  the computer: pictures, input, windows, the clipboard; details of errors
+const Version = "1.3"
 
 // Major is the part of a version that both ends must have in common.
 func Major(version string) string {
@@ -68,6 +69,7 @@ const (
 	MaxEvents      = 1000      // changes in one FILE_CHANGES
 	MaxSearch      = 1000      // hits of one search
 	MaxToken       = 8 << 10   // an access token
+	MaxDetails     = 8 << 10   // details of an error, as JSON
 
 	HelloTimeout = 10 * time.Second // for HELLO, and for HELLO_ACK
 	Heartbeat    = 20 * time.Second // WebSocket ping from the machine

@@ -1,0 +1,42 @@
+package hands
+
+import (
+	"strings"
+
+	"localpc/capabilities/computer/space"
+)
+
+// Curtain is which windows are blacked out in every picture.
+type Curtain struct {
+	// Words match a window whose class, program or title contains one of them,
+	// whatever its case. A word that begins with "=" matches the class or the
+	// program only, and whole.
+	Words []string `json:"words,omitempty"`
+}
+
+// Usual are the windows that are hidden unless the person says otherwise:
+// password managers, prompts of keychains, private browsing.
+var Usual = []string{
+	"=keepassxc", "=keepassx", "=keepass2", "=1password", "=bitwarden", "=enpass", "=org.gnome.World.Secrets", "=secrets",
+	"=seahorse", "=gcr-prompter", "=gcr4-ssh-askpass", "=gnome-keyring-prompt", "=kwalletd5", "=kwalletd6", "=kwalletmanager5", "=ksshaskpass", "=ssh-askpass", "=pinentry", "=pinentry-gtk-2", "=pinentry-gnome3", "=pinentry-qt",
+	"=polkit-gnome-authentication-agent-1", "=lxpolkit", "=Keychain Access", "=SecurityAgent", "=CredentialUIBroker", "=consent",
+	"(Private Browsing)", "Private Browsing —", "InPrivate", "(Incognito)", "Incognito –",
+}
+
+// Hides tells whether w is behind the curtain.
+func (c Curtain) Hides(w space.Window) bool {
+	class, app, title := strings.ToLower(w.Class), strings.ToLower(w.App), strings.ToLower(w.Title)
+	for _, word := range c.Words {
+		word = strings.ToLower(strings.TrimSpace(word))
+		if whole, ok := strings.CutPrefix(word, "="); ok {
+			if whole != "" && (class == whole || app == whole) {
+				return true
+			}
+			continue
+		}
+		if word != "" && (strings.Contains(class, word) || strings.Contains(app, word) || strings.Contains(title, word)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package space
+
+import (
+	"image"
+	"slices"
+)
+
+// Window is one window as the system lists it.
+type Window struct {
+	// ID is the system's, which may be used again for another window later:
+	// Same compares what else is known.
+	ID        uint64          `json:"id"`
+	PID       int             `json:"pid"`
+	Class     string          `json:"class"` // WM_CLASS, window class, bundle id
+	App       string          `json:"app"`   // the program's name
+	Title     string          `json:"title"`
+	Frame     image.Rectangle `json:"frame"` // with its decorations, device pixels
+	Focused   bool            `json:"focused,omitempty"`
+	Minimized bool            `json:"minimized,omitempty"`
+	Full      bool            `json:"full,omitempty"`
+	// Seethrough: what is below may show through it (not opaque, or not a whole
+	// rectangle), so that it covers nothing for certain.
+	Seethrough bool `json:"seethrough,omitempty"`
+	// Popup: a menu, a tooltip, or the like, that no window manager manages.
+	Popup bool `json:"popup,omitempty"`
+	// Ours: a window of this program.
+	Ours bool `json:"ours,omitempty"`
+	// Started tells processes of one PID apart: when its process began, in the
+	// system's own unit; 0 where unknown.
+	Started int64 `json:"started,omitempty"`
+}
+
+// Same tells whether two windows, seen at two moments, are one.
+func (w Window) Same(o Window) bool {
+	return w.ID == o.ID && w.PID == o.PID && w.Class == o.Class && w.Started == o.Started
+}
+
+// Stack is every window that is on the screens, the topmost first.
+type Stack []Window
+
+// Under is the topmost window that has the device pixel p.
+func (s Stack) Under(p image.Point) (Window, bool) {
+	for _, w := range s {
+		if !w.Minimized && p.In(w.Frame) {
+			return w, true
+		}
+	}
+	return Window{}, false
+}
+
+// Visible is what may show of the windows that hide picks, within area: its
+// rectangles do not overlap. What an opaque window certainly covers is left out.
+func (s Stack) Visible(area image.Rectangle, hide func(Window) bool) []image.Rectangle {
+	var out []image.Rectangle
+	for i, w := range s {
+		if w.Minimized || !hide(w) {
+			continue
+		}
+		shown := []image.Rectangle{w.Frame.Intersect(area)}
+		for _, above := range s[:i] {
+			if !above.Minimized && (!above.Seethrough || hide(above)) {
+				shown = without(shown, above.Frame)
+			}
+		}
+		for _, r := range shown {
+			if !r.Empty() {
+				out = append(out, r)
+			}
+		}
+	}
+	return slices.Clip(out)
+}
+
+// without cuts r out of rects.
+func without(rects []image.Rectangle, r image.Rectangle) []image.Rectangle {
+	var out []image.Rectangle
+	for _, a := range rects {
+		c := a.Intersect(r)
+		if c.Empty() {
+			if !a.Empty() {
+				out = append(out, a)
+			}
+			continue
+		}
+		for _, part := range []image.Rectangle{
+			image.Rect(a.Min.X, a.Min.Y, a.Max.X, c.Min.Y),
+			image.Rect(a.Min.X, c.Max.Y, a.Max.X, a.Max.Y),
+			image.Rect(a.Min.X, c.Min.Y, c.Min.X, c.Max.Y),
+			image.Rect(c.Max.X, c.Min.Y, a.Max.X, c.Max.Y),
+		} {
+			if !part.Empty() {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
