@@ -109,7 +109,7 @@ func (c *Child) Close() error { return errors.Join(c.rc.Close(), c.out.Close()) 
 func (d Down) set() int {
 	n := 0
 	for _, is := range []bool{d.Snapshot != nil, d.Show != nil, d.Card != nil, d.Close != nil,
-		d.Raise != nil, d.Detail != nil, d.Found != nil, d.Told != nil, d.Removed != nil, d.Quit} {
+		d.Raise != nil, d.Look != nil, d.Detail != nil, d.Found != nil, d.Told != nil, d.Removed != nil, d.Quit} {
 		if is {
 			n++
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // MaxLine bounds one message, both ways, in bytes.
-const MaxLine = 8 << 20
+const MaxLine = 24 << 20
 
 // Down is a message to localpc-desktop. Exactly one field is set.
 type Down struct {
@@ -19,8 +19,10 @@ type Down struct {
 	Card     *Card              `json:"card,omitempty"`
 	Close    *CloseCard         `json:"close,omitempty"`
 	Raise    *RaiseCard         `json:"raise,omitempty"`
-	Detail   *snapshot.Detail   `json:"detail,omitempty"`
-	Found    *Found             `json:"found,omitempty"`
+	// Look is a picture for the open card.
+	Look   *consent.Look    `json:"look,omitempty"`
+	Detail *snapshot.Detail `json:"detail,omitempty"`
+	Found  *Found           `json:"found,omitempty"`
 	// Told is the answer to an intent that failed or worked: one sentence.
 	Told *Told `json:"told,omitempty"`
 	// Removed says what became of the removal that a window asked for. It is the

@@ -56,6 +56,57 @@ type Snapshot struct {
 	// Capabilities are what may be asked for.
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	Settings     Settings     `json:"settings"`
+	// Control is set while a program may see the screen, or use mouse and
+	// keyboard: the strip shows it.
+	Control *Control `json:"control,omitempty"`
+}
+
+// Control says who sees the screen, or has mouse and keyboard, at the moment.
+type Control struct {
+	Session string    `json:"session"`
+	Who     string    `json:"who"` // the principal's name
+	Sees    bool      `json:"sees,omitempty"`
+	Acts    bool      `json:"acts,omitempty"`
+	Since   time.Time `json:"since"`
+	// Person: the person's own hands are at work, so the program waits.
+	Person bool `json:"person,omitempty"`
+	// Colour of the frame on the screens: "#rrggbb".
+	Colour string `json:"colour"`
+	// StopKey stops everything, as it is really bound; "" where none is.
+	StopKey string `json:"stop_key,omitempty"`
+}
+
+// Computer is what Settings shows of the screen, mouse and keyboard.
+type Computer struct {
+	// PerAction: each action is asked for, with a picture of where it goes.
+	PerAction bool `json:"per_action,omitempty"`
+	// Clipboard is what may be read of it: "own" (what the program put there
+	// itself), "all" (asked each time), "off".
+	Clipboard string `json:"clipboard"`
+	// Hide are the person's own words for windows that are blacked out in every
+	// picture; HideUsual adds Usual to them.
+	Hide      []string `json:"hide,omitempty"`
+	HideUsual bool     `json:"hide_usual"`
+	Usual     []string `json:"usual,omitempty"`
+	// Remote: cards may be answered by software that moves the mouse for the
+	// person (remote control, assistive).
+	Remote bool `json:"remote,omitempty"`
+	// Problems are sentences about what does not work on this display.
+	Problems       []string `json:"problems,omitempty"`
+	StopKey        string   `json:"stop_key,omitempty"`
+	StopKeyProblem string   `json:"stop_key_problem,omitempty"`
+	// Test is the last screen test; nil before there was one. Testing: one is
+	// under way.
+	Test    *ScreenTest `json:"test,omitempty"`
+	Testing bool        `json:"testing,omitempty"`
+}
+
+// ScreenTest is how a screen test ended.
+type ScreenTest struct {
+	OK      bool      `json:"ok"`
+	Text    string    `json:"text"` // "3 screens OK", or what is off
+	Screens []Check   `json:"screens,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // Grant is one remembered decision, as the Permissions window lists it.
@@ -116,6 +167,8 @@ type Settings struct {
 	// Checks are the last self-test's results; empty before there was one.
 	Checks   []Check `json:"checks,omitempty"`
 	Checking bool    `json:"checking,omitempty"`
+	// Computer is nil where this build, or this computer, has no display.
+	Computer *Computer `json:"computer,omitempty"`
 }
 
 // Rate is how many requests of one capability a session may make a minute.
@@ -239,8 +292,12 @@ type Detail struct {
 	Exact    string   `json:"exact"`
 	Details  []string `json:"details,omitempty"`
 	Output   string   `json:"output"` // so far
-	Notes    []string `json:"notes,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
+	// Picture is exactly the file that was sent, where one was; PictureType its
+	// MIME type.
+	Picture     []byte   `json:"picture,omitempty"`
+	PictureType string   `json:"picture_type,omitempty"`
+	Notes       []string `json:"notes,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
 }
 
 // Record says whether the record is whole.
@@ -388,6 +445,9 @@ const (
 	// Change changes settings: those of Changes that are set.
 	Change   IntentKind = "change"
 	SelfTest IntentKind = "self-test" // the snapshot has the results
+	// TestScreens draws targets on every screen and clicks them; the snapshot
+	// has the result.
+	TestScreens IntentKind = "test-screens"
 	// Undo puts back what the request Entry changed; UndoSession what the session
 	// Entry did, the newest first. Where that would overwrite newer work nothing
 	// is done and the reply has a Question; Way "anyway" is its yes.
@@ -420,6 +480,12 @@ type Changes struct {
 	// KeepGB is how much of old versions is kept at most; -1 for none, 0 for the
 	// usual.
 	KeepGB *int `json:"keep_gb,omitempty"`
+	// PerAction, Clipboard, Hide, HideUsual and Remote are as in Computer.
+	PerAction *bool     `json:"per_action,omitempty"`
+	Clipboard *string   `json:"clipboard,omitempty"`
+	Hide      *[]string `json:"hide,omitempty"`
+	HideUsual *bool     `json:"hide_usual,omitempty"`
+	Remote    *bool     `json:"remote,omitempty"`
 }
 
 // Windows. Serialised.

@@ -50,6 +50,12 @@ type Hands interface {
 	Control(ctx context.Context, c Control) error
 	// Release lets go of every key and button that Act holds down.
 	Release(ctx context.Context) error
+	// Target draws one target at each of points, at its middle, in place of those
+	// that were drawn before; none takes them away. It is for the screen test:
+	// Act reaches targets although they are this program's, where its action is
+	// marked Test. Hits are the device pixels at which they were clicked since.
+	Target(ctx context.Context, points []image.Point) error
+	Hits(ctx context.Context) ([]image.Point, error)
 	// Listen has fn called for each event, on a goroutine of the Hands; the last
 	// call counts. fn returns at once.
 	Listen(fn func(Event))
@@ -176,6 +182,8 @@ type Action struct {
 	// was allowed to act: had the person's own hands been busy after that, it is
 	// CodePerson.
 	Seen time.Time `json:"seen"`
+	// Test: it is the screen test's.
+	Test bool `json:"test,omitempty"`
 }
 
 // Aim is what lay under a point in a picture; Window nil is the desktop itself.
