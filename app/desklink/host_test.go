@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		fakeDesktop(manner)
 		os.Exit(0)
 	}
+	if manner := os.Getenv("DESKLINK_TEST_HANDS"); manner != "" {
+		serveFakeHands(manner)
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
