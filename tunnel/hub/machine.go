@@ -36,6 +36,7 @@ type machine struct {
 	quiet *ws.Patience
 	bulk  *bulk.Hall // of its second socket
 	has   []string
+	blind error           // why its screen can't be asked for
 	told  wire.RecordHead // what it said last of its record; of the reader's goroutine
 
 	writeMu sync.Mutex // one writer at a time (gorilla)
@@ -181,7 +182,7 @@ func (m *machine) failed(reason string) (int, string) {
 // serve makes the connection the machine's only one and reads until it ends.
 func (m *machine) serve(hello *wire.Hello, helloID string) error {
 	ctx := m.h.ctx
-	m.has = hello.Capabilities
+	m.has, m.blind = hello.Capabilities, lacksComputer(hello)
 	for _, id := range hello.Sessions {
 		m.setSession(id, true)
 	}

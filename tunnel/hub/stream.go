@@ -70,6 +70,9 @@ func (h *Hub) Call(ctx context.Context, b store.Sandbox, t wire.Type, p wire.Pay
 }
 
 func (m *machine) do(ctx context.Context, t wire.Type, p wire.Payload) (Stream, error) {
+	if m.blind != nil && ofComputer(t) {
+		return nil, m.blind
+	}
 	s, err := m.start(ctx, t, p)
 	if err != nil {
 		return nil, err // not a nil *stream

@@ -311,6 +311,11 @@ func TestTokensOfPrograms(t *testing.T) {
 		!strings.Contains(resp.Header.Get("WWW-Authenticate"), `insufficient_scope`) || !strings.Contains(resp.Header.Get("WWW-Authenticate"), "machines:use") {
 		t.Errorf("beyond its scope: %d %q %s", resp.StatusCode, resp.Header.Get("WWW-Authenticate"), body)
 	}
+	// Files are no screen.
+	if resp, body := ask(tokens.Access, "tools/call", `{"name":"local_pc_screenshot","arguments":{}}`); resp.StatusCode != http.StatusForbidden ||
+		!strings.Contains(resp.Header.Get("WWW-Authenticate"), "machines:input") {
+		t.Errorf("a picture beyond its scope: %d %q %s", resp.StatusCode, resp.Header.Get("WWW-Authenticate"), body)
+	}
 	if resp, _ := ask(tokens.Refresh, "tools/list", "{}"); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a refresh token is taken: %d", resp.StatusCode)
 	}

@@ -1,6 +1,6 @@
 // Package mcp is step 1 for MCP clients: tools with which a model uses a
-// person's own computer (commands, files, search), over streamable HTTP without
-// sessions of the protocol. Each call becomes one wire request. A program has
+// person's own computer (commands, files, search, its screen, mouse and
+// keyboard), over streamable HTTP without sessions of the protocol. Each call becomes one wire request. A program has
 // one session on each computer, opened by its first call. While the person is
 // asked, the client hears of it; when it cannot wait any longer, it gets an id
 // with which the result can be had later.
@@ -26,7 +26,9 @@ const instructions = `These tools work on a computer that belongs to a person, i
 	`A call that waits long answers {"status":"pending","id":...}: tell the person what you wait for, and ask with get_result. ` +
 	`When the person declines, do not try to reach the same in another way; ask them. ` +
 	`Relative paths start in the session's folder; /tmp is the session's own. ` +
-	`Most commands run in a container that sees only this folder and has no network until the person allows it.`
+	`Most commands run in a container that sees only this folder and has no network until the person allows it. ` +
+	`The local_pc tools see the screen and use mouse and keyboard: take a picture first, aim at what it shows, and take another one after it. ` +
+	`When a command or a file tool can do it, prefer that.`
 
 // Backend is what the face needs of the hub. Errors are *wire.Error, except
 // where store.ErrNotFound is named.
@@ -47,7 +49,7 @@ type Backend interface {
 const (
 	ScopeRead  = "machines:read"  // look: list, read, search
 	ScopeUse   = "machines:use"   // run commands, change files
-	ScopeInput = "machines:input" // mouse and keyboard
+	ScopeInput = "machines:input" // the screen, mouse and keyboard, the clipboard
 )
 
 // Scopes are all there are.
@@ -109,6 +111,7 @@ type Face struct {
 	jobs     map[string]*job         // under way, by id; guarded by mu
 	openings map[string]*opening     // guarded by mu
 	commands map[string]*command     // by handle; guarded by mu
+	looks    map[string]look         // by lookKey; guarded by mu
 }
 
 // New makes a face that ends with ctx or Close. What an earlier one left
@@ -131,7 +134,7 @@ func New(ctx context.Context, o Options) (*Face, error) {
 		return nil, err
 	}
 	f := &Face{o: o, scope: map[string]string{}, active: map[string]int{}, calls: map[callKey][]*httpCall{}, jobs: map[string]*job{},
-		openings: map[string]*opening{}, commands: map[string]*command{}, bodyWithin: bodyWithin, writeWithin: writeWithin}
+		openings: map[string]*opening{}, commands: map[string]*command{}, looks: map[string]look{}, bodyWithin: bodyWithin, writeWithin: writeWithin}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	so := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}}
 	more := func(*sdk.Server) {}

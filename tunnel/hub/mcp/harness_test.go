@@ -73,6 +73,7 @@ type result struct {
 	isError bool
 	content []sdk.Content
 	all     map[string]any // the structured content
+	meta    sdk.Meta
 }
 
 func call(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any) result {
@@ -91,7 +92,7 @@ func callWith(t *testing.T, ctx context.Context, s *sdk.ClientSession, p *sdk.Ca
 
 func resultOf(t *testing.T, what string, res *sdk.CallToolResult) result {
 	t.Helper()
-	r := result{t: t, what: what, isError: res.IsError, content: res.Content}
+	r := result{t: t, what: what, isError: res.IsError, content: res.Content, meta: res.Meta}
 	for _, c := range res.Content {
 		if text, ok := c.(*sdk.TextContent); ok {
 			r.text += text.Text

@@ -36,6 +36,14 @@ var hints = map[wire.Code]string{
 	wire.CodeUndelivered: "Tell the person what you wanted to do, and call the tool again when they are there.",
 	wire.CodePaused:      "Tell the person; only they can let it go on.",
 	wire.CodeOffline:     "Tell the person.",
+
+	wire.CodeBounds:       "Coordinates are pixels of the last picture, from its top left.",
+	wire.CodePictureStale: "Take a new picture with local_pc_screenshot, and aim at what that shows.",
+	wire.CodeWindowStale:  "List the windows anew with local_pc_list_windows.",
+	wire.CodePerson:       "Wait a little, then take a new picture with local_pc_screenshot before you go on; if it happens again, ask the person whether you may.",
+	wire.CodeOwnWindow:    "Only the person uses that window. Leave it alone, and go on elsewhere or wait for them.",
+	wire.CodeBlank:        "Tell the person.",
+	wire.CodeConcealed:    "Ask the person for what you need of it.",
 }
 
 // refusal is an error as a model gets to see it: the sentence for its person,
@@ -49,8 +57,11 @@ func refusal(err error) *sdk.CallToolResult {
 	if hint := hints[e.Code]; hint != "" {
 		say += " " + hint
 	}
-	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{text(say)},
-		StructuredContent: map[string]any{"status": "failed", "code": string(e.Code), "say": say}}
+	structured := map[string]any{"status": "failed", "code": string(e.Code), "say": say}
+	if len(e.Details) > 0 {
+		structured["details"] = e.Details
+	}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{text(say)}, StructuredContent: structured}
 }
 
 // failed is refusal for errors that may be the hub's own, which go to its log.

@@ -73,6 +73,9 @@ func (f *Face) addTools() {
 		"Moves or renames a file or a folder.", f.moveFile)
 	add(f, ScopeUse, destroys, "delete_file", "Delete",
 		"Deletes a file, or a folder. The person may be asked first.", f.deleteFile)
+	f.addScreenTools()
+	f.addInputTools()
+	f.addDesktopTools()
 	add(f, ScopeRead, looks, "get_result", "Get the result of a pending call",
 		"Gives what came of a call that answered with the status pending, waiting up to 45 seconds for it. Without an id it lists the calls of the last hour.", f.getResult)
 }

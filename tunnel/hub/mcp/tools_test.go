@@ -33,15 +33,20 @@ func TestToolsSayWhatTheyDo(t *testing.T) {
 			t.Errorf("%s says too little of itself: %+v", tool.Name, tool)
 		}
 		a := tool.Annotations
-		if looks := slices.Contains([]string{"list_machines", "read_output", "list_commands", "read_file", "list_directory", "search_files", "get_result"}, tool.Name); a.ReadOnlyHint != looks || looks && *a.DestructiveHint {
+		if looks := slices.Contains([]string{"list_machines", "read_output", "list_commands", "read_file", "list_directory", "search_files", "get_result",
+			"local_pc_screenshot", "local_pc_zoom", "local_pc_cursor_position", "local_pc_displays", "local_pc_list_windows", "local_pc_list_apps", "local_pc_clipboard_read", "local_pc_permissions_check"}, tool.Name); a.ReadOnlyHint != looks || looks && *a.DestructiveHint {
 			t.Errorf("%s: read only %v, destructive %v", tool.Name, a.ReadOnlyHint, *a.DestructiveHint)
 		}
-		if *a.OpenWorldHint != (tool.Name == "run_command" || tool.Name == "send_input") {
+		if *a.OpenWorldHint != slices.Contains([]string{"run_command", "send_input", "local_pc_click", "local_pc_mouse_move", "local_pc_mouse_down", "local_pc_mouse_up", "local_pc_drag",
+			"local_pc_scroll", "local_pc_type", "local_pc_key", "local_pc_hold_key", "local_pc_focus_window", "local_pc_launch_app"}, tool.Name) {
 			t.Errorf("%s: open world %v", tool.Name, *a.OpenWorldHint)
 		}
 	}
 	slices.Sort(names)
-	want := []string{"delete_file", "edit_file", "get_result", "list_commands", "list_directory", "list_machines", "make_directory", "move_file",
+	want := []string{"delete_file", "edit_file", "get_result", "list_commands", "list_directory", "list_machines",
+		"local_pc_click", "local_pc_clipboard_read", "local_pc_clipboard_write", "local_pc_cursor_position", "local_pc_displays", "local_pc_drag", "local_pc_focus_window", "local_pc_hold_key",
+		"local_pc_key", "local_pc_launch_app", "local_pc_list_apps", "local_pc_list_windows", "local_pc_mouse_down", "local_pc_mouse_move", "local_pc_mouse_up", "local_pc_permissions_check",
+		"local_pc_screenshot", "local_pc_scroll", "local_pc_type", "local_pc_wait", "local_pc_zoom", "make_directory", "move_file",
 		"read_file", "read_output", "run_command", "search_files", "send_input", "stop_command", "write_file"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the tools are %v", names)
