@@ -35,8 +35,11 @@ func WriteCard(w io.Writer, c Card, digits string) {
 		writeSessionChoices(w, c, digits)
 		return
 	}
-	if r.Folder != "" {
+	if r.Folder != "" && r.Capability != consent.CapabilityComputer {
 		fmt.Fprintf(w, "  in %s\n", v(r.Folder))
+	}
+	for i, s := range r.Screens {
+		fmt.Fprintf(w, "  #%d: %s\n", i+1, v(s.Label))
 	}
 	if n := len(c.Info.Folded); n > 0 {
 		fmt.Fprintf(w, "And %s; the answer is for all %d:\n", moreWords(n), n+1)
@@ -123,6 +126,9 @@ func writeChoices(w io.Writer, c Card, digits string) {
 	} else if r.FullOffered {
 		fmt.Fprint(w, "  It runs with full access: it can do whatever you can do.")
 	}
+	if len(r.Screens) > 1 {
+		fmt.Fprintf(w, "\nAdd  #1  or the number of another screen to show only that; without one, it is for %s.", screensWords(r))
+	}
 	switch {
 	case r.Session == "":
 		fmt.Fprint(w, "\nd  declines.\n> ")
@@ -133,6 +139,33 @@ func writeChoices(w io.Writer, c Card, digits string) {
 	default:
 		fmt.Fprint(w, "\nd  declines,  d s  for the whole session.\n> ")
 	}
+}
+
+// usualScreens are the numbers of the screens of an answer that names none:
+// those that were chosen beforehand, or all of them.
+func usualScreens(r consent.Request) []int {
+	var chosen, all []int
+	for i, s := range r.Screens {
+		if all = append(all, i+1); s.Chosen {
+			chosen = append(chosen, i+1)
+		}
+	}
+	if len(chosen) > 0 {
+		return chosen
+	}
+	return all
+}
+
+func screensWords(r consent.Request) string {
+	numbers := usualScreens(r)
+	if len(numbers) == len(r.Screens) {
+		return "all screens"
+	}
+	var words []string
+	for _, n := range numbers {
+		words = append(words, fmt.Sprintf("#%d", n))
+	}
+	return strings.Join(words, ", ")
 }
 
 // usualWords say how long an answer holds that names no scope.

@@ -74,7 +74,16 @@ func actionAnswer(words []string, a consent.Answer, r consent.Request) (consent.
 	} else if r.FullOffered {
 		a.Choice.Contain = consent.FullAccess
 	}
+	var screens []int
 	for _, w := range words {
+		if n, ok := strings.CutPrefix(w, "#"); ok {
+			i, err := strconv.Atoi(n)
+			if err != nil || i < 1 || i > len(r.Screens) {
+				return a, notOffered(w)
+			}
+			screens = append(screens, i)
+			continue
+		}
 		switch strings.ToLower(w) {
 		case "c":
 			a.Choice.Scope = consent.Command
@@ -92,6 +101,14 @@ func actionAnswer(words []string, a consent.Answer, r consent.Request) (consent.
 			return a, notOffered(w)
 		}
 	}
+	if len(screens) == 0 {
+		screens = usualScreens(r)
+	}
+	var names []string
+	for _, n := range screens {
+		names = append(names, r.Screens[n-1].Name)
+	}
+	a.Choice.Screens = consent.JoinScreens(names)
 	// What the card does not offer would be refused by the gate, and the
 	// question would be gone.
 	switch c := a.Choice; {

@@ -169,6 +169,39 @@ func TestParseAnswer(t *testing.T) {
 	}
 }
 
+// The screens of a card are told with numbers, and chosen by them.
+func TestScreensAreChosen(t *testing.T) {
+	c := control.Card{Request: consent.Request{ID: "s", Session: "s", Capability: consent.CapabilityComputer, Action: "see", Folder: "/home/me/project",
+		Scopes: []consent.Scope{consent.Session}, Screens: []consent.Screen{{Name: "HDMI-1", Label: "Left \x1b[2J"}, {Name: "DP-1", Label: "Right"}}}}
+	var out strings.Builder
+	control.WriteCard(&out, c, "42")
+	if text := out.String(); !strings.Contains(text, "#1: Left \\x1b[2J\n") || !strings.Contains(text, "#2: Right") || !strings.Contains(text, "it is for all screens.") || strings.Contains(text, "project") {
+		t.Errorf("the card is\n%s", text)
+	}
+	for line, want := range map[string]string{"42": "DP-1\nHDMI-1", "42 #2": "DP-1", "42 #1 s": "HDMI-1", "42 #2 #1 #2": "DP-1\nHDMI-1"} {
+		a, complaint := control.ParseAnswer(line, "42", c)
+		if complaint != "" || !a.Allow || a.Choice != (consent.Choice{Scope: consent.Session, Screens: want}) {
+			t.Errorf("%q: %+v, %q", line, a, complaint)
+		}
+	}
+	for _, line := range []string{"42 #0", "42 #3", "42 #", "42 #x", "42 DP-1"} {
+		if a, complaint := control.ParseAnswer(line, "42", c); complaint == "" {
+			t.Errorf("%q is taken as %+v", line, a)
+		}
+	}
+	c.Request.Screens[1].Chosen = true
+	if a, _ := control.ParseAnswer("42", "42", c); a.Choice.Screens != "DP-1" {
+		t.Errorf("with one chosen beforehand: %+v", a)
+	}
+	out.Reset()
+	if control.WriteCard(&out, c, "42"); !strings.Contains(out.String(), "it is for #2.") {
+		t.Errorf("the card is\n%s", &out)
+	}
+	if a, complaint := control.ParseAnswer("42 #1", "42", runCard()); complaint == "" {
+		t.Errorf("a command's card takes a screen: %+v", a)
+	}
+}
+
 func FuzzParseAnswer(f *testing.F) {
 	for _, s := range []string{"42", "42 s", "42 full a", "d s", "42 w /a b", "42 /", "\x00 42", "４２", "4\u200b2", "42 \x1b[2J"} {
 		f.Add(s)

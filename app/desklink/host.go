@@ -57,6 +57,8 @@ type Host struct {
 	last   snapshot.Snapshot // guarded by mu
 	known  bool              // last is set; guarded by mu
 	closed bool              // guarded by mu
+	began  time.Time         // the last start; guarded by mu
+	again  *time.Timer       // starts it again for the strip; guarded by mu
 	// retired: what asked is gone, and only the last word is still to be shown;
 	// guarded by mu.
 	retired bool
@@ -173,15 +175,71 @@ func (h *Host) Show(window string) error {
 	return nil
 }
 
-// Publish hands a snapshot to what is open: the windows, and the card, which
-// says how many wait behind it.
+// Publish hands a snapshot to what is open: the windows, the card, which says
+// how many wait behind it, and the strip, which is there as long as a program
+// has control.
 func (h *Host) Publish(s snapshot.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	had := h.controlled()
 	h.last, h.known = s, true
-	if h.p != nil && (h.p.windows > 0 || h.p.card != "") && !h.retired {
-		h.p.push(Down{Snapshot: &s})
+	if h.retired {
+		return
 	}
+	if h.controlled() && (h.p == nil || h.p.leaving) {
+		h.strip()
+		return
+	}
+	if p := h.p; p != nil {
+		if p.windows > 0 || p.card != "" || had || h.controlled() {
+			p.push(Down{Snapshot: &s})
+		}
+		if had != h.controlled() {
+			h.rest(p)
+		}
+	}
+}
+
+// Look hands over a picture for a card, while that is open.
+func (h *Host) Look(l consent.Look) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.p; p != nil && p.card == l.Request {
+		p.push(Down{Look: &l})
+	}
+}
+
+// controlled tells whether the strip has to be shown. Called with mu held.
+func (h *Host) controlled() bool { return h.known && h.last.Control != nil }
+
+// stripAgain is the least time between two starts for the strip: a process that
+// can't live must not be started without end.
+const stripAgain = 3 * time.Second
+
+// strip starts the process for the strip, at once or when that may be again.
+// Called with mu held.
+func (h *Host) strip() {
+	if h.closed || h.retired || !h.controlled() {
+		return
+	}
+	if wait := stripAgain - time.Since(h.began); wait > 0 {
+		if h.again == nil {
+			h.again = time.AfterFunc(wait, func() {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if h.again = nil; h.p == nil {
+					h.strip()
+				}
+			})
+		}
+		return
+	}
+	p, err := h.need()
+	if err != nil {
+		h.o.Log.Error("The strip could not be shown", "err", err)
+		return
+	}
+	h.rest(p)
 }
 
 // PID is the running process's, 0 when there is none.
@@ -235,6 +293,9 @@ func (h *Host) LastWord(r Removed, most time.Duration) (read bool) {
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
+	if h.again != nil {
+		h.again.Stop()
+	}
 	if h.p != nil {
 		h.leave(h.p)
 	}
@@ -268,7 +329,10 @@ func (h *Host) need() (*process, error) {
 		return nil, fmt.Errorf("start localpc-desktop: %w", err)
 	}
 	p := &process{cmd: cmd, in: in, begun: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{})}
-	h.p = p
+	h.p, h.began = p, p.begun
+	if h.controlled() {
+		h.pushLast(p)
+	}
 	h.wg.Add(3)
 	go h.write(p)
 	go h.relay(p, errs)
@@ -283,13 +347,13 @@ func (h *Host) rest(p *process) {
 		p.idle.Stop()
 		p.idle = nil
 	}
-	if p.card != "" || p.windows > 0 {
+	if p.card != "" || p.windows > 0 || h.controlled() {
 		return
 	}
 	p.idle = time.AfterFunc(h.o.Idle, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.p == p && p.card == "" && p.windows == 0 {
+		if h.p == p && p.card == "" && p.windows == 0 && !h.controlled() {
 			h.leave(p)
 		}
 	})
@@ -427,6 +491,7 @@ func (h *Host) read(p *process, out io.Reader) {
 	}
 	if h.p == p {
 		h.p = nil
+		h.strip()
 	}
 	h.mu.Unlock()
 	if lost {

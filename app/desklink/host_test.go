@@ -99,6 +99,8 @@ func fakeDesktop(manner string) {
 			}
 		case d.Close != nil:
 			tell("closed %s", d.Close.ID)
+		case d.Look != nil:
+			tell("look %s %d", d.Look.Screen, len(d.Look.Data))
 		case d.Raise != nil:
 			tell("raised")
 		case d.Removed != nil:
@@ -598,4 +600,48 @@ func TestLastWord(t *testing.T) {
 	if _, err := h.Present(consent.Request{ID: "late"}, snapshot.CardInfo{}); err == nil {
 		t.Error("a card is shown after the removal")
 	}
+}
+
+// While a program has control the strip is on the screen: the process is
+// started for it, stays, comes back, and is let go when that is over.
+func TestTheStripStays(t *testing.T) {
+	h, e := newHost(t, "watching", 300*time.Millisecond)
+	h.Publish(snapshot.Snapshot{Seq: 1})
+	if h.PID() != 0 {
+		t.Fatal("it runs though nothing is to be shown")
+	}
+	control := &snapshot.Control{Who: "Claude", Sees: true}
+	h.Publish(snapshot.Snapshot{Seq: 2, Control: control})
+	e.want("snapshot 2")
+	pid := h.PID()
+	h.Look(consent.Look{Request: "none", Data: []byte("x")}) // there is no card
+	time.Sleep(700 * time.Millisecond)
+	if h.PID() != pid {
+		t.Fatal("it went while a program has control")
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	e.want("lost")
+	e.want("snapshot 2")
+	pid = h.PID()
+	h.Publish(snapshot.Snapshot{Seq: 3})
+	e.want("snapshot 3")
+	gone(t, pid)
+	h.Publish(snapshot.Snapshot{Seq: 4})
+	if h.PID() != 0 {
+		t.Error("it runs on")
+	}
+}
+
+// Pictures are for the card that is open.
+func TestLooksAreForTheOpenCard(t *testing.T) {
+	h, e := newHost(t, "plain", 0)
+	present(t, h, "1")
+	e.want("shown 1")
+	h.Look(consent.Look{Request: "2", Screen: "DP-1"})
+	h.Look(consent.Look{Request: "1", Screen: "DP-2", Data: []byte{1, 2, 3}})
+	e.want("look DP-2 3")
+	h.Withdraw("1")
+	h.Look(consent.Look{Request: "1", Screen: "DP-3"})
+	e.want("closed 1")
+	e.nothing(50 * time.Millisecond)
 }
