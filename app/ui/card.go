@@ -31,6 +31,7 @@ type cardWindow struct {
 	now *openCard
 	// mapped says that the window was shown and not hidden again.
 	mapped bool
+	turn   int // of the looks that came
 }
 
 // openCard is the card on the screen, from show to its answer or its end.
@@ -50,6 +51,7 @@ type openCard struct {
 	timers []func()
 
 	read   reading
+	looks  map[string]look // by screen
 	closes *kit.Flow
 	hint   *kit.Flow
 	on     *kit.Button // reads on

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"fyne.io/fyne/v2"
@@ -28,6 +29,7 @@ type actionBody struct {
 	wideBox  *fyne.Container
 	rule     *kit.Flow
 	ruleBox  *fyne.Container
+	screens  *screensPart // nil: no picture and no screens to choose from
 }
 
 // newActionBody makes the controls. They outlast a card that is drawn again.
@@ -43,6 +45,9 @@ func newActionBody(o *openCard) *actionBody {
 			b.changed()
 		})
 	}
+	if r.Looks || len(r.Screens) > 0 {
+		b.screens = newScreensPart(o, b.changed)
+	}
 	var words []string
 	for _, s := range b.scopes {
 		word := scopeWords[s]
@@ -52,6 +57,9 @@ func newActionBody(o *openCard) *actionBody {
 		words = append(words, word)
 	}
 	b.scope = kit.NewSegments(words, o.keys, func(int) { b.changed() })
+	if at := slices.Index(b.scopes, consent.Session); len(r.Screens) > 0 && at > 0 {
+		b.scope.Select(at) // that is what seeing the screen is asked for
+	}
 	if r.Wide != nil {
 		b.wide = kit.NewSegments([]string{"Exactly this", wideWord(r, o.width-captionWidth-8)}, o.keys, func(int) { b.changed() })
 	}
@@ -86,6 +94,9 @@ func (b *actionBody) content() fyne.CanvasObject {
 		r.Details = shared(b.o.card) // the others stand with each
 	case r.Capability == capNetwork:
 		b.addPlace(col, w)
+	case b.screens != nil:
+		b.screens.add(col, w)
+		b.addExact(col, w)
 	default:
 		b.addExact(col, w)
 	}
@@ -116,16 +127,25 @@ func (b *actionBody) content() fyne.CanvasObject {
 // addExact says what happens, and then exactly what.
 func (b *actionBody) addExact(col *fyne.Container, w float32) {
 	r := b.o.card.Request
-	if steps := b.steps(w); len(b.stepsBox.Objects) > 0 {
+	if steps := b.steps(w); len(b.stepsBox.Objects) > 0 && !seesOnly(r) {
 		col.Add(kit.Pad(16, 0, 0, 0, steps))
 	}
-	if r.Exact != "" {
+	if r.Exact != "" && !(len(r.Screens) > 0 && r.Exact == r.Rule.Exact && strings.HasPrefix(r.Exact, screensRule)) {
 		box := kit.NewExact(w, mostExact, b.o.keys, r.Exact)
 		b.o.scrolls("exact "+r.ID, box)
 		col.Add(section(w, exactWords(r, box)))
 		col.Add(box)
 	}
 }
+
+// seesOnly says that a card of screens has said all that happens.
+func seesOnly(r consent.Request) bool {
+	return len(r.Screens) > 0 && len(r.Steps) == 0 && !slices.ContainsFunc(r.Effects, func(e consent.Effect) bool { return e.Kind != consent.EffectSee })
+}
+
+// screensRule begins an exact text that says no more than the choice of screens
+// does, which the card shows by itself.
+var screensRule = consent.ScreensRule("")
 
 // addPlace says where a connection leads: the host large, as it was asked for.
 func (b *actionBody) addPlace(col *fyne.Container, w float32) {
@@ -181,6 +201,9 @@ func (b *actionBody) draw() {
 	}
 	b.warning.Refresh()
 	c, _ := b.choice()
+	if b.screens != nil {
+		b.screens.draw(c.Scope)
+	}
 	show(b.wideBox, b.wideOffered(c.Scope))
 	show(b.ruleBox, c.Scope != consent.Once)
 	if c.Scope != consent.Once {
@@ -200,6 +223,9 @@ func (b *actionBody) ruleSpans(c consent.Choice) []kit.Span {
 		}
 	}
 	rule.Contain = c.Contain
+	if len(r.Screens) > 0 {
+		rule.Exact = consent.ScreensRule(c.Screens)
+	}
 	spans := append(head, kit.Remote(policy.RuleWords(rule, c), kit.Plain("", kit.Dim))...)
 	if n := len(b.o.card.Folded); n > 0 && !c.Wide {
 		spans = append(spans, kit.Plain(" · and just so for each of the other "+itoa(n), kit.Dim))
@@ -223,10 +249,25 @@ func (b *actionBody) choice() (consent.Choice, bool) {
 		c.Contain = consent.Contained
 	}
 	c.Wide = b.wideOffered(c.Scope) && b.wide.Selected() == 1
-	return c, true
+	if b.screens == nil {
+		return c, true
+	}
+	var ok bool
+	c.Screens, ok = b.screens.chosen()
+	return c, ok
 }
 
-func (b *actionBody) allowWord() string { return allowWords(b.o.card, b.full) }
+func (b *actionBody) allowWord() string {
+	if r := b.o.card.Request; r.Capability == consent.CapabilityComputer && len(b.o.card.Folded) == 0 {
+		return allowScope[b.scopes[b.scope.Selected()]]
+	}
+	return allowWords(b.o.card, b.full)
+}
+
+// allowScope says on the button how long the screen, mouse or keyboard are
+// lent.
+var allowScope = map[consent.Scope]string{consent.Once: "Allow once", consent.Command: "Allow once", consent.Session: "Allow for this session",
+	consent.Minutes15: "Allow for 15 minutes", consent.Always: "Allow always"}
 
 // mostExact is how many lines of the exact text show without scrolling.
 const mostExact = 8

@@ -37,6 +37,8 @@ var effectChipsByWeight = []effectChip{
 	{consent.EffectAccess, chip{"▲", "Changes who may open files", kit.ToneWarn}},
 	{consent.EffectInstall, chip{"▲", "Installs or removes programs", kit.ToneWarn}},
 	{consent.EffectConnect, chip{"▲", "Connects to others", kit.ToneWarn}},
+	{consent.EffectControl, chip{"▲", "Uses mouse and keyboard", kit.ToneWarn}},
+	{consent.EffectClipboard, chip{"▲", "Uses the clipboard", kit.ToneWarn}},
 	{consent.EffectCreate, chip{"●", "Creates files", kit.ToneQuiet}},
 	{consent.EffectRead, chip{"●", "Reads files", kit.ToneQuiet}},
 }

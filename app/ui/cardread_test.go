@@ -172,7 +172,10 @@ func TestACardTooHighIsScrolled(t *testing.T) {
 }
 
 // small is a screen with little room.
-type small struct{ height float32 }
+type small struct {
+	height float32
+	Screen // what cards do not use
+}
 
 func (small) ShowCalm(w fyne.Window)       { w.Show() }
 func (small) Calm(fyne.Window)             {}
@@ -183,10 +186,10 @@ func (r small) Room(fyne.Window) fyne.Size { return fyne.NewSize(1000, r.height)
 // it costs.
 func TestTheChosenWayIsSeen(t *testing.T) {
 	s := newStage(t)
-	s.u.o.Screen = small{300}
+	s.u.o.Screen = small{height: 300}
 	o := s.waits(func() desklink.Card { return s.session("/home/person/project") })
 	o.end()
-	s.u.o.Screen = small{480}
+	s.u.o.Screen = small{height: 480}
 	o = s.card(s.session("/home/person/other"))
 	w := s.u.card.win
 	if !o.allow.Armed() || has(w, "Read on ↓") {

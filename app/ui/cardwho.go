@@ -77,7 +77,7 @@ func details(r consent.Request) []string {
 	const long = 60
 	out := slices.Clone(r.Details)
 	for _, n := range []struct{ is, text string }{{"Asked by", r.Principal.Name}, {"Calls itself", r.Claims.Agent}, {"Task", r.Claims.Title}, {"Hub", r.HubName}, {"Folder", r.Folder}} {
-		whole := n.is == "Folder" && r.Capability != consent.CapabilitySession && n.text != "" && !slices.Contains(r.Details, "Working in "+n.text)
+		whole := n.is == "Folder" && r.Capability != consent.CapabilitySession && r.Capability != consent.CapabilityComputer && n.text != "" && !slices.Contains(r.Details, "Working in "+n.text)
 		if len(n.text) > long || whole {
 			out = append(out, n.is+": "+n.text)
 		}

@@ -78,19 +78,21 @@ func (x *x11) Calm(w fyne.Window) {
 	if win == 0 {
 		return
 	}
-	set := func(prop, kind string, values ...uint32) {
-		data := make([]byte, 4*len(values))
-		for i, v := range values {
-			xgb.Put32(data[4*i:], v)
-		}
-		// Checked: the server has it before the toolkit maps the window.
-		err := xproto.ChangePropertyChecked(x.conn, xproto.PropModeReplace, win, x.atom(prop), x.atom(kind), 32, uint32(len(values)), data).Check()
-		if err != nil {
-			slog.Warn("A property of the card window could not be set", "property", prop, "err", err)
-		}
+	x.set(win, "_NET_WM_USER_TIME", "CARDINAL", 0)
+	x.set(win, "_NET_WM_STATE", "ATOM", uint32(x.atom("_NET_WM_STATE_ABOVE")), uint32(x.atom("_NET_WM_STATE_STICKY")))
+}
+
+// set gives a window a property.
+func (x *x11) set(win xproto.Window, prop, kind string, values ...uint32) {
+	data := make([]byte, 4*len(values))
+	for i, v := range values {
+		xgb.Put32(data[4*i:], v)
 	}
-	set("_NET_WM_USER_TIME", "CARDINAL", 0)
-	set("_NET_WM_STATE", "ATOM", uint32(x.atom("_NET_WM_STATE_ABOVE")), uint32(x.atom("_NET_WM_STATE_STICKY")))
+	// Checked: the server has it before the toolkit maps the window.
+	err := xproto.ChangePropertyChecked(x.conn, xproto.PropModeReplace, win, x.atom(prop), x.atom(kind), 32, uint32(len(values)), data).Check()
+	if err != nil {
+		slog.Warn("A property of a window could not be set", "property", prop, "err", err)
+	}
 }
 
 // Visible asks the server whether the window and all it is in are mapped.

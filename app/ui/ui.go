@@ -37,6 +37,19 @@ type Screen interface {
 	Visible(w fyne.Window) bool
 	// Room is the largest size a window may have, in Fyne's units.
 	Room(w fyne.Window) fyne.Size
+
+	// ShowBare shows a window above all others that no window manager touches
+	// and that never gets the keyboard; Bare readies it for that.
+	ShowBare(w fyne.Window)
+	Bare(w fyne.Window)
+	// PlaceTop puts a bare window of this size at the top middle of the first
+	// screen; Raise puts it above the others again.
+	PlaceTop(w fyne.Window, size fyne.Size)
+	Raise(w fyne.Window)
+	// Grab is where the pointer is within a bare window; Drag puts the window
+	// where the pointer is at that place of it.
+	Grab(w fyne.Window) (x, y int)
+	Drag(w fyne.Window, x, y int)
 }
 
 // Options build a UI. All fields are needed.
@@ -64,6 +77,7 @@ type UI struct {
 	main     *mainWindow
 	permits  *permissionsWindow
 	settings *settingsWindow
+	strip    *stripWindow
 	open     map[fyne.Window]bool
 	asked    map[snapshot.IntentKind]shown // which window an intent came from last
 	kept     map[string]int                // denials in a row after which the person kept a session, by its id
@@ -103,7 +117,7 @@ func (u *UI) windows() (all []shown) {
 func New(o Options) *UI {
 	o.App.Settings().SetTheme(kit.NewTheme())
 	u := &UI{o: o, open: map[fyne.Window]bool{}, asked: map[snapshot.IntentKind]shown{}, kept: map[string]int{}}
-	u.card = newCardWindow(u)
+	u.card, u.strip = newCardWindow(u), &stripWindow{ui: u}
 	return u
 }
 
@@ -120,6 +134,8 @@ func (u *UI) Handle(d desklink.Down) {
 		u.card.close(d.Close.ID)
 	case d.Raise != nil:
 		u.card.raise()
+	case d.Look != nil:
+		u.card.look(*d.Look)
 	case d.Detail != nil:
 		if u.activity != nil {
 			u.activity.detail(*d.Detail)
@@ -145,6 +161,7 @@ func (u *UI) snapshot(s snapshot.Snapshot) {
 	}
 	u.snap, u.snapAt = s, u.o.Clock.Now()
 	u.card.waiting(s.Waiting)
+	u.strip.draw(s)
 	u.redraw()
 }
 

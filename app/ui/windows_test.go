@@ -499,7 +499,7 @@ func TestMainWindowStopped(t *testing.T) {
 // has room for: it is made smaller after that, and then nothing wakes any more.
 func TestAWindowIsBroughtOntoTheScreen(t *testing.T) {
 	s := newStage(t)
-	s.u.o.Screen = small{480}
+	s.u.o.Screen = small{height: 480}
 	for _, name := range []string{snapshot.WindowActivity, snapshot.WindowPermissions, snapshot.WindowSettings} {
 		s.u.show(name)
 		for w := range s.u.open {

@@ -52,14 +52,14 @@ var light = map[fyne.ThemeColorName]color.NRGBA{
 	Win: rgb(0xffffff), Pane: rgb(0xf5f6f8), Line: rgb(0xe1e4e9), Edge: rgb(0x868e9c),
 	Ink: rgb(0x1b1e24), Dim: rgb(0x565e6b), Accent: rgb(0x2456d6), On: rgb(0xffffff),
 	OK: rgb(0x1e7f4c), Warn: rgb(0x9a5b00), WarnBG: rgb(0xfff4e0), Risk: rgb(0xb3261e),
-	RiskBG: rgb(0xfdecea), Code: rgb(0xf0f2f5), Sel: rgb(0xe5eafa), None: {},
+	RiskBG: rgb(0xfdecea), Code: rgb(0xf0f2f5), Sel: rgb(0xe5eafa), None: {}, captionInk: rgb(0xffffff),
 }
 
 var dark = map[fyne.ThemeColorName]color.NRGBA{
 	Win: rgb(0x1c1f26), Pane: rgb(0x23272f), Line: rgb(0x333945), Edge: rgb(0x7b8494),
 	Ink: rgb(0xeceff4), Dim: rgb(0xa9b2c0), Accent: rgb(0x7ea3ff), On: rgb(0x0d1220),
 	OK: rgb(0x5fcf95), Warn: rgb(0xf0b35a), WarnBG: rgb(0x33291a), Risk: rgb(0xff8a80),
-	RiskBG: rgb(0x3a2020), Code: rgb(0x14171c), Sel: rgb(0x283040), None: {},
+	RiskBG: rgb(0x3a2020), Code: rgb(0x14171c), Sel: rgb(0x283040), None: {}, captionInk: rgb(0xffffff),
 }
 
 // Theme is Local PC's look. It follows the system's variant; Force ("light",

@@ -1,0 +1,259 @@
+package ui
+
+import (
+	"image/color"
+	"strconv"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/driver/desktop"
+	"fyne.io/fyne/v2/widget"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// stripTitle is the strip's name, which nobody sees: it has no title bar.
+const stripTitle = Name + " — in use"
+
+// stripAgain is how often the strip is put above what has come over it.
+const stripAgain = time.Second
+
+// stripWindow says who sees the screen, or has mouse and keyboard, and stops
+// that. It stands at the top of the first screen, above all windows, for as long
+// as the snapshot has a Control, and never takes the keyboard. It can be dragged
+// elsewhere, and made small; nothing ends by that.
+type stripWindow struct {
+	ui      *UI
+	win     fyne.Window // nil until it was needed
+	on      bool
+	small   bool
+	moved   bool // the person has put it elsewhere
+	bar     *canvas.Rectangle
+	words   *kit.Flow
+	key     *kit.Flow
+	pause   *kit.Button
+	stop    *kit.Button
+	fold    *kit.Button
+	said    string
+	refresh func() // stops the next raise
+}
+
+// draw brings it up to date with the snapshot.
+func (s *stripWindow) draw(snap snapshot.Snapshot) {
+	c := snap.Control
+	switch {
+	case c == nil && s.on:
+		s.hide()
+		return
+	case c == nil:
+		return
+	}
+	if s.win == nil {
+		s.make()
+	}
+	s.bar.FillColor = parseColour(c.Colour)
+	key, act := "", "Pause"
+	if snap.Paused {
+		act = "Resume"
+	}
+	if c.StopKey != "" {
+		key = c.StopKey + " stops it"
+	}
+	if said := s.controlWords() + "\x00" + key + act + c.Colour; said != s.said {
+		s.said = said
+		s.key.Set(kit.Remote(key, kit.Plain("", kit.Dim))...)
+		s.pause.SetText(act)
+		s.fit()
+	}
+	if !s.on {
+		s.show()
+	}
+}
+
+// make makes the window, hidden.
+func (s *stripWindow) make() {
+	if d, ok := s.ui.o.App.Driver().(desktop.Driver); ok {
+		s.win = d.CreateSplashWindow() // without a title bar
+		s.win.SetTitle(stripTitle)
+	} else {
+		s.win = s.ui.o.App.NewWindow(stripTitle)
+	}
+	s.win.SetPadded(false)
+	s.win.SetCloseIntercept(func() { s.collapse(true) })
+	s.bar = canvas.NewRectangle(color.Transparent)
+	s.words, s.key = kit.NewLine(480, kit.Body, 1), kit.NewLine(300, kit.Small, 1)
+	send := func(i snapshot.Intent) func() { return func() { s.ui.intent(i) } }
+	s.pause = kit.NewButton("Pause", kit.Normal, func() {
+		kind := snapshot.Pause
+		if s.ui.snap.Paused {
+			kind = snapshot.Resume
+		}
+		s.ui.intent(snapshot.Intent{Kind: kind})
+	}).Slim()
+	s.stop = kit.NewButton("Stop", kit.Danger, send(snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})).Slim()
+	s.fold = kit.NewButton("–", kit.Quiet, func() { s.collapse(!s.small) }).Slim()
+	row := kit.Row(12, s.words, s.key, kit.Row(8, s.pause, s.stop), s.fold)
+	grip := newGrip(s)
+	body := container.NewStack(grip, kit.Panel(kit.None, kit.Edge, 0, kit.Pad(7, 8, 7, 20, row)).Square(), container.New(leftBar{}, s.bar))
+	s.win.SetContent(container.New(bare{s}, body))
+}
+
+// bare readies the window in the one moment between its making and its showing,
+// as thin does for cards.
+type bare struct{ of *stripWindow }
+
+func (b bare) MinSize(o []fyne.CanvasObject) fyne.Size {
+	if s := b.of.ui.o.Screen; s != nil && !b.of.on {
+		s.Bare(b.of.win)
+	}
+	return o[0].MinSize()
+}
+
+func (bare) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	o[0].Move(fyne.Position{})
+	o[0].Resize(size)
+}
+
+// leftBar keeps its object a narrow bar at the left.
+type leftBar struct{}
+
+func (leftBar) MinSize([]fyne.CanvasObject) fyne.Size { return fyne.NewSize(8, 1) }
+
+func (leftBar) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	o[0].Move(fyne.Position{})
+	o[0].Resize(fyne.NewSize(8, size.Height))
+}
+
+func (s *stripWindow) show() {
+	s.moved = false
+	if sc := s.ui.o.Screen; sc != nil {
+		sc.ShowBare(s.win)
+	} else {
+		s.win.Show()
+	}
+	s.on = true
+	s.ui.open[s.win] = true
+	s.fit()
+	s.ui.count()
+	s.above(3)
+}
+
+func (s *stripWindow) hide() {
+	s.on = false
+	s.refresh()
+	delete(s.ui.open, s.win)
+	s.win.Hide()
+	kit.Unpoint(s.win.Content())
+	s.ui.count()
+}
+
+// above keeps the strip above what comes over it, and for the first few times at
+// its place: the scale may be known only then.
+func (s *stripWindow) above(fits int) {
+	if s.ui.o.Screen != nil {
+		if fits > 0 {
+			s.fit()
+		}
+		s.ui.o.Screen.Raise(s.win)
+	}
+	s.refresh = s.ui.o.Clock.After(stripAgain, func() { s.above(fits - 1) })
+}
+
+// collapse makes it a small pill, or whole again.
+func (s *stripWindow) collapse(small bool) {
+	s.small = small
+	s.fit()
+}
+
+// fit gives the window the size of its words, at the top middle of the first
+// screen unless the person has put it elsewhere.
+func (s *stripWindow) fit() {
+	s.key.Hidden = s.small || s.key.Text() == ""
+	s.pause.Hidden = s.small
+	word := "–"
+	if s.small {
+		word = "+"
+	}
+	s.fold.SetText(word)
+	s.words.Set(kit.Remote(s.controlWords(), kit.Bold("", kit.Ink))...)
+	s.win.Content().Refresh()
+	size := s.win.Content().MinSize()
+	s.win.Resize(size)
+	if sc := s.ui.o.Screen; sc != nil && s.on && !s.moved {
+		sc.PlaceTop(s.win, size)
+	}
+}
+
+// controlWords say who does what now.
+func (s *stripWindow) controlWords() string {
+	snap := s.ui.snap
+	c := snap.Control
+	who := visible(c.Who)
+	if who == "" {
+		who = "A program"
+	}
+	switch {
+	case s.small:
+		return who
+	case snap.Paused:
+		return "Paused; " + who + " waits"
+	case c.Person:
+		return "You took over; " + who + " waits"
+	case c.Acts:
+		return who + " is using your mouse and keyboard"
+	}
+	return who + " sees your screen"
+}
+
+// parseColour reads "#rrggbb"; what is none is the accent.
+func parseColour(s string) color.Color {
+	if len(s) == 7 && s[0] == '#' {
+		if v, err := strconv.ParseUint(s[1:], 16, 32); err == nil {
+			return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
+		}
+	}
+	return kit.Color(kit.Accent)
+}
+
+// grip is what the strip is dragged by: all of it that is no button.
+type grip struct {
+	widget.BaseWidget
+	of     *stripWindow
+	x, y   int // of the pointer within the window, where the drag began
+	ground *canvas.Rectangle
+}
+
+func newGrip(s *stripWindow) *grip {
+	g := &grip{of: s, ground: canvas.NewRectangle(kit.Color(kit.Win))}
+	g.ExtendBaseWidget(g)
+	return g
+}
+
+// MouseDown is Fyne's: a drag begins where the button went down.
+func (g *grip) MouseDown(*desktop.MouseEvent) {
+	if sc := g.of.ui.o.Screen; sc != nil {
+		g.x, g.y = sc.Grab(g.of.win)
+	}
+}
+
+// MouseUp is Fyne's.
+func (g *grip) MouseUp(*desktop.MouseEvent) {}
+
+// Dragged is Fyne's.
+func (g *grip) Dragged(*fyne.DragEvent) {
+	if sc := g.of.ui.o.Screen; sc != nil {
+		g.of.moved = true
+		sc.Drag(g.of.win, g.x, g.y)
+	}
+}
+
+// DragEnd is Fyne's.
+func (g *grip) DragEnd() {}
+
+// CreateRenderer is Fyne's.
+func (g *grip) CreateRenderer() fyne.WidgetRenderer {
+	return widget.NewSimpleRenderer(g.ground)
+}

@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/test"
+
+	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
+)
+
+// control has Claude see the screen, and more where change wants it.
+func (s *stage) control(change func(*snapshot.Control)) {
+	s.snapshot(func(n *snapshot.Snapshot) {
+		n.Control = &snapshot.Control{Session: "s1", Who: "Claude", Sees: true, Since: s.clock.now, Colour: "#d9480f", StopKey: "Ctrl+Alt+Escape"}
+		if change != nil {
+			change(n.Control)
+		}
+	})
+}
+
+// The strip says who does what, stops it, and comes and goes with that.
+func TestStrip(t *testing.T) {
+	s := newStage(t)
+	if s.snapshot(func(*snapshot.Snapshot) {}); s.u.strip.win != nil {
+		t.Fatal("there is a strip while nobody sees the screen")
+	}
+	s.control(nil)
+	w := s.u.strip.win
+	if !s.u.strip.on || !has(w, "Claude sees your screen") || !has(w, "Ctrl+Alt+Escape stops it") {
+		t.Fatalf("the strip says %q", texts(w))
+	}
+	s.control(func(c *snapshot.Control) { c.Acts = true })
+	if !has(w, "Claude is using your mouse and keyboard") {
+		t.Errorf("in control, it says %q", texts(w))
+	}
+	s.control(func(c *snapshot.Control) { c.Acts, c.Person, c.StopKey = true, true, "" })
+	if !has(w, "You took over; Claude waits") || has(w, "stops it") {
+		t.Errorf("after the person's hands, it says %q", texts(w))
+	}
+	s.intents()
+	s.tap(w, "Pause")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.Pause})
+	s.snapshot(func(n *snapshot.Snapshot) { n.Paused = true })
+	if !has(w, "Paused; Claude waits") {
+		t.Errorf("paused, it says %q", texts(w))
+	}
+	s.tap(w, "Resume")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.Resume})
+	s.tap(w, "–")
+	if size := w.Canvas().Size(); !s.u.strip.small || has(w, "Paused") || size.Width > 240 {
+		t.Errorf("made small, it is %v and says %q", size, texts(w))
+	}
+	s.tap(w, "Stop")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})
+	s.tap(w, "+")
+	w.Close()
+	if got := s.intents(); len(got) != 0 || !s.u.strip.on {
+		t.Errorf("closing the strip sent %+v", got)
+	}
+	s.snapshot(func(n *snapshot.Snapshot) { n.Control = nil })
+	if s.u.strip.on || s.u.open[w] {
+		t.Error("the strip is there after all has ended")
+	}
+	if s.clock.run(time.Minute); s.clock.waits() != 0 {
+		t.Error("a timer goes on behind the hidden strip")
+	}
+	s.control(func(c *snapshot.Control) { c.Who = "\u202eevil" })
+	if !s.u.strip.on || has(w, "\u202e") {
+		t.Errorf("the second time it says %q", texts(w))
+	}
+}
+
+// The strip holds its words, in both themes and sizes.
+func TestStripHoldsItsContents(t *testing.T) {
+	for _, theme := range []string{"light", "dark"} {
+		for _, scale := range []float32{1, 2} {
+			if (theme == "light") == (scale == 2) && os.Getenv("LOCALPC_ARTIFACTS") == "" {
+				continue // pictures for people, no other layout
+			}
+			t.Setenv(kit.ThemeEnv, theme)
+			s := newStage(t)
+			for name, change := range map[string]func(*snapshot.Control){
+				"sees": nil,
+				"acts": func(c *snapshot.Control) { c.Acts = true },
+				"you":  func(c *snapshot.Control) { c.Acts, c.Person = true, true },
+				"long": func(c *snapshot.Control) {
+					c.Who = "A program with a name that goes on and on and does not end before the line"
+				},
+			} {
+				s.control(change)
+				w := s.u.strip.win
+				w.Canvas().(test.WindowlessCanvas).SetScale(scale)
+				s.u.strip.fit()
+				file := "strip-" + name + "-" + theme
+				if scale == 2 {
+					file += "-200"
+				}
+				s.keep(w, file)
+				if m := w.Content().MinSize(); m.Width > 900 || m.Height > 48 {
+					t.Errorf("the strip %q is %v", name, m)
+				}
+				for _, b := range []*kit.Button{s.u.strip.pause, s.u.strip.stop, s.u.strip.fold} {
+					if at := fyne.CurrentApp().Driver().AbsolutePositionForObject(b); at.X+b.Size().Width > w.Canvas().Size().Width {
+						t.Errorf("%q of the strip %q stands out of it", b.Text(), name)
+					}
+				}
+			}
+		}
+	}
+}
