@@ -128,7 +128,9 @@ type Client struct {
 	work chan struct{} // one element for each data request that is handled
 	book *book
 	// Of all chats, and of all control connections.
-	commands, controls rate
+	commands, controls, pictures rate
+	// one has an element while a request about the computer is being done.
+	one chan struct{}
 
 	wg sync.WaitGroup // runtimes
 
@@ -136,6 +138,7 @@ type Client struct {
 	runtimes map[string]*runtime // by chat; guarded by mu
 	busy     int                 // requests of all connections not yet answered; guarded by mu
 	held     int                 // bytes of large requests in memory; guarded by mu
+	line     <-chan struct{}     // when the last request about the computer was answered; guarded by mu
 }
 
 // Of large requests, and of what they bring to be written, maxHeld bytes are
@@ -205,7 +208,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	o.Timings.fill()
-	return &Client{o: o, url: address, work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, runtimes: map[string]*runtime{}}, nil
+	return &Client{o: o, url: address, work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, pictures: rate{most: picturesPerMinute}, one: make(chan struct{}, 1), runtimes: map[string]*runtime{}}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no

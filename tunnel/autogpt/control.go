@@ -25,8 +25,9 @@ type Folders interface {
 	Detach(ctx context.Context, session string) error
 }
 
-// answer works on one request and returns its reply.
-func (s *socket) answer(ctx context.Context, m msg.Message) (msg.Type, wire.Payload, error) {
+// answer works on one request and returns its reply. One about the computer
+// begins when ahead is closed; nil: at once.
+func (s *socket) answer(ctx context.Context, m msg.Message, ahead <-chan struct{}) (msg.Type, wire.Payload, error) {
 	if msg.Control(m.Type) != s.ch.control {
 		if s.ch.control {
 			return "", nil, wire.Errorf(msg.CodeNotSupported, "The control connection takes no requests about files, commands or the screen.")
@@ -36,7 +37,7 @@ func (s *socket) answer(ctx context.Context, m msg.Message) (msg.Type, wire.Payl
 	if s.ch.control {
 		return s.control(ctx, m)
 	}
-	return s.data(ctx, m)
+	return s.data(ctx, m, ahead)
 }
 
 func (s *socket) notGranted(capability string) error {

@@ -34,7 +34,7 @@ type uploader interface{ body() ([]byte, func()) }
 
 // data answers a request of a chat, or says in time that the person is still
 // being asked, or that it still runs.
-func (s *socket) data(ctx context.Context, m msg.Message) (msg.Type, wire.Payload, error) {
+func (s *socket) data(ctx context.Context, m msg.Message, ahead <-chan struct{}) (msg.Type, wire.Payload, error) {
 	need := msg.CapabilityOf(m.Type)
 	if !slices.Contains(s.granted, need) {
 		return "", nil, s.notGranted(need)
@@ -46,9 +46,13 @@ func (s *socket) data(ctx context.Context, m msg.Message) (msg.Type, wire.Payloa
 			return "", nil, err
 		}
 		t = newTask()
-		s.run(t, func() (msg.Type, wire.Payload, error) { return s.handle(ctx, t, j) })
+		t.looks = need == msg.ComputerUse && msg.Harmless(m.Type)
+		s.run(t, func() (msg.Type, wire.Payload, error) { return s.handle(ctx, t, j, m, ahead) })
 	}
 	kind, p, err := s.await(ctx, t, m, need, s.c.o.Timings.Asking, s.c.o.Timings.Running)
+	if need == msg.ComputerUse {
+		return kind, p, s.toDesktop(err, m)
+	}
 	return kind, p, toWire(err, need)
 }
 
@@ -84,6 +88,14 @@ func (s *socket) translate(m msg.Message) (job, error) {
 		return &deleteJob{place: at, p: p}, nil
 	case *msg.FileMove:
 		return &moveJob{place: at, p: p}, nil
+	case *msg.Screenshot:
+		if !s.c.pictures.take(time.Now()) {
+			return nil, &msg.Detailed{Code: msg.CodeOverloaded, Message: fmt.Sprintf("This computer takes at most %d pictures in a minute; try again in a moment.", picturesPerMinute),
+				Details: map[string]any{"max_concurrent": s.max}}
+		}
+	}
+	if msg.CapabilityOf(m.Type) == msg.ComputerUse {
+		return s.desktop(m)
 	}
 	return nil, &msg.Detailed{Code: msg.CodeNotSupported, Message: "This computer does not offer this.",
 		Details: map[string]any{"feature": strings.ToLower(string(m.Type))}}
@@ -132,15 +144,29 @@ func (s *socket) await(ctx context.Context, t *task, m msg.Message, permission s
 }
 
 // handle has the handler do a job, when it is its turn.
-func (s *socket) handle(ctx context.Context, t *task, j job) (msg.Type, wire.Payload, error) {
+func (s *socket) handle(ctx context.Context, t *task, j job, m msg.Message, ahead <-chan struct{}) (msg.Type, wire.Payload, error) {
 	x := &exchange{task: t, job: j, free: func() {}}
+	if inLine(m.Type) {
+		x.hands = func() (func(), bool) { return s.c.hands(ctx) }
+		defer func() { x.let() }()
+	}
 	if u, ok := j.(uploader); ok {
 		x.rest, x.free = u.body()
 		defer x.free()
 	}
 	kind, p := j.request()
 	if err := p.Validate(); err != nil {
+		if msg.CapabilityOf(m.Type) == msg.ComputerUse {
+			return "", nil, unsupported(m, "This computer does not take the request: %s.", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
 		return "", nil, unfit(p, err)
+	}
+	if ahead != nil {
+		select {
+		case <-ahead:
+		case <-ctx.Done():
+			return "", nil, context.Cause(ctx)
+		}
 	}
 	if err := s.turn(ctx); err != nil {
 		return "", nil, err
@@ -193,11 +219,31 @@ type exchange struct {
 	rest []byte
 	free func() // the body is needed no more
 	last bool
+	// hands waits until this request may touch the computer; nil for others. done
+	// is what it gave.
+	hands func() (done func(), ok bool)
+	done  func()
 }
 
 var _ tunnel.Exchange = (*exchange)(nil)
 
-func (x *exchange) Begin() bool { return x.task.begin() }
+func (x *exchange) Begin() bool {
+	if x.hands != nil && x.done == nil {
+		done, ok := x.hands()
+		if !ok {
+			return false
+		}
+		x.done = done
+	}
+	return x.task.begin()
+}
+
+// let gives back what Begin took.
+func (x *exchange) let() {
+	if x.done != nil {
+		x.done()
+	}
+}
 
 func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
 	if ctx.Err() != nil {

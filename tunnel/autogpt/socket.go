@@ -37,6 +37,7 @@ type socket struct {
 	max      int // requests admitted at once
 	fileSize int64
 	timeout  time.Duration
+	platform string // as HELLO said
 
 	writeMu sync.Mutex  // one writer at a time (gorilla)
 	silent  atomic.Bool // nothing more is said
@@ -47,6 +48,7 @@ type socket struct {
 	queued   int             // admitted, not started; guarded by mu
 	heard    time.Time       // guarded by mu
 	ended    error           // why this end closes it; guarded by mu
+	windows  map[string]bool // ids of the last list of windows; guarded by mu
 }
 
 // writeTimeout is long: a reply may have 16 MiB.
@@ -97,7 +99,7 @@ func (s *socket) greet(ctx context.Context) error {
 		s.drain()
 		return err
 	}
-	s.granted = ack.Granted
+	s.granted, s.platform = ack.Granted, hello.Platform
 	s.max = int(min(int64(s.c.o.MaxConcurrent), ack.MaxConcurrent))
 	s.fileSize = min(s.c.o.MaxFileSize, ack.MaxFileSize)
 	s.timeout = s.c.o.CommandTimeout
@@ -354,11 +356,17 @@ func (s *socket) take(ctx context.Context, m msg.Message, size int) {
 		s.reply(m.ID, "", nil, s.tooMuch())
 		return
 	}
+	var ahead <-chan struct{}
+	leave := func() {}
+	if !s.ch.control && inLine(m.Type) {
+		ahead, leave = s.c.stand()
+	}
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()
 		defer release()
-		t, p, err := s.answer(ctx, m)
+		t, p, err := s.answer(ctx, m, ahead)
+		leave()
 		s.reply(m.ID, t, p, err)
 	}()
 }

@@ -27,6 +27,10 @@ type task struct {
 	// free gives its place among what is worked on back; guarded by mu.
 	free func()
 
+	// looks: the result is what the computer's screen was at that moment, and is
+	// no answer to a later request.
+	looks bool
+
 	t   msg.Type
 	p   wire.Payload
 	err error
@@ -98,11 +102,12 @@ func (k *task) join() bool {
 func (k *task) wanted() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.late {
+	if k.late || k.looks && k.err == nil {
 		return false
 	}
 	switch wire.CodeOf(k.err) {
-	case wire.CodeExpired, wire.CodeUndelivered, wire.CodePending, wire.CodePaused, wire.CodeCancelled, wire.CodeLost, wire.CodeOverloaded:
+	case wire.CodePerson, wire.CodePictureStale, wire.CodeWindowStale, wire.CodeBlank,
+		wire.CodeExpired, wire.CodeUndelivered, wire.CodePending, wire.CodePaused, wire.CodeCancelled, wire.CodeLost, wire.CodeOverloaded:
 		return false
 	}
 	return true

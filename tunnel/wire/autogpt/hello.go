@@ -31,6 +31,47 @@ var Features = []string{"screenshot.capture", "screenshot.region", "screenshot.w
 // Coarse are the groups of them.
 var Coarse = []string{"screenshot", "input", "windows", "apps", "clipboard", "permissions"}
 
+// KnownPermissions are those of the operating system that can be checked.
+var KnownPermissions = []string{"screen_recording", "accessibility", "input_monitoring"}
+
+// Does is what a machine can do with its display.
+type Does struct{ Pictures, Input, Windows, Clipboard bool }
+
+// FeaturesOf names what a machine can do, as HELLO has it: the fine features
+// and the groups. Both are empty for one that can neither take pictures nor act:
+// such a machine has no computer_use. A person's consent at the hub holds for
+// just these lists, so a machine says the same ones each time.
+func FeaturesOf(d Does) (fine, coarse List[string]) {
+	if !d.Pictures && !d.Input {
+		return nil, nil
+	}
+	both := d.Windows && d.Input // launching and focusing act
+	can := map[string]bool{"screenshot": d.Pictures, "input": d.Input, "cursor": d.Input, "display": true, "window": d.Windows, "app": d.Windows,
+		"windows": both, "apps": both, "clipboard": d.Clipboard, "permissions": true,
+		"screenshot.window": d.Pictures && d.Windows, "window.focus": both, "app.launch": d.Input}
+	for _, f := range Features {
+		ok, exact := can[f]
+		if group, _, _ := strings.Cut(f, "."); !exact {
+			ok = can[group]
+		}
+		if ok {
+			fine = append(fine, f)
+		}
+	}
+	for _, c := range Coarse {
+		if can[c] {
+			coarse = append(coarse, c)
+		}
+	}
+	return fine, coarse
+}
+
+// Advertises tells whether a machine offers what needs a feature: its group or
+// the feature itself is named.
+func (h *Hello) Advertises(group string, fine ...string) bool {
+	return slices.Contains(h.Coarse, group) || slices.ContainsFunc(fine, func(f string) bool { return slices.Contains(h.Features, f) })
+}
+
 var (
 	grantable = []string{Shell, Files, ComputerUse, LocalLLM, Recording, Browse}
 	channels  = []string{"floor", "browser", "desktop_ax"}
