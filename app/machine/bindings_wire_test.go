@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -52,6 +53,26 @@ func (h *platformHub) keep(machine string, b *autogpt.Binding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bindings[b.SessionID] = hubstore.Binding{Session: b.SessionID, User: "u", Machine: machine, Root: b.AllowedRoot, Fingerprint: b.Fingerprint, Revision: b.Revision, Grant: b.RootGrant}
+}
+
+// TestHelloOfADisplay: the platform is told of the computer's display just where
+// there is one, the same each time.
+func TestHelloOfADisplay(t *testing.T) {
+	r := newChatRig(t)
+	l := &link{m: r.m}
+	if h := l.helloAutoGPT(); slices.Contains(h.Capabilities, autogpt.ComputerUse) || len(h.Features) > 0 || len(h.Coarse) > 0 || h.ScreenResolution != nil {
+		t.Errorf("without a display: %+v", h)
+	}
+	d := Display{Does: autogpt.Does{Pictures: true, Input: true, Windows: true, Clipboard: true}, Width: 1920, Height: 1080}
+	r.m.o.Display = func() Display { return d }
+	h := l.helloAutoGPT()
+	if !slices.Contains(h.Capabilities, autogpt.ComputerUse) || !slices.Equal(h.Coarse, autogpt.Coarse) || !slices.Equal(h.Features, autogpt.Features) || *h.ScreenResolution != (autogpt.Resolution{1920, 1080}) {
+		t.Errorf("with one: %+v", h)
+	}
+	d = Display{Does: autogpt.Does{Clipboard: true}}
+	if h := l.helloAutoGPT(); slices.Contains(h.Capabilities, autogpt.ComputerUse) || len(h.Coarse) > 0 {
+		t.Errorf("with nothing to see and nothing to do: %+v", h)
+	}
 }
 
 // TestChatsOverTheWire joins a strict hub, the tunnel and the machine with the

@@ -33,7 +33,23 @@ func (l *link) helloAutoGPT() msg.Hello {
 			h.Capabilities = append(h.Capabilities, name)
 		}
 	}
+	if l.m.o.Display != nil {
+		d := l.m.o.Display()
+		if h.Features, h.Coarse = msg.FeaturesOf(d.Does); len(h.Coarse) > 0 {
+			h.Capabilities = append(h.Capabilities, msg.ComputerUse)
+			if d.Width > 0 && d.Height > 0 {
+				h.ScreenResolution = &msg.Resolution{d.Width, d.Height}
+			}
+		}
+	}
 	return h
+}
+
+// Display is what this machine can do with its display, and the size of its
+// first screen in device pixels; zero where that is not known.
+type Display struct {
+	msg.Does
+	Width, Height int
 }
 
 // onWSL tells whether this Linux runs in Windows.

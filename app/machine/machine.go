@@ -76,6 +76,10 @@ type Options struct {
 	// Unkept says why it can't be used; nil when it can.
 	Unkept    error
 	Executors []capabilities.Capability
+	// Display tells what AutoGPT's platform is to be told of the display. It
+	// answers at once, and the same for as long as this program runs: a person's
+	// consent there is tied to it. nil: this machine has none to offer.
+	Display func() Display
 	// Kept holds old versions; nil: nothing can be undone.
 	Kept   Kept
 	Policy policy.Policy

@@ -19,19 +19,19 @@ func TestCapabilities(t *testing.T) {
 	_, control := online(t, h, func(o *Options) {
 		o.Handler = s.handle
 		o.Hello = func() msg.Hello {
-			return msg.Hello{MachineID: "m", Platform: "linux", Arch: "arm64", DisplayName: "a<b>\u202e" + strings.Repeat("ü", 200), Capabilities: msg.List[string]{msg.Files, msg.Shell, msg.ComputerUse}}
+			return msg.Hello{MachineID: "m", Platform: "linux", Arch: "arm64", DisplayName: "a<b>\u202e" + strings.Repeat("ü", 200), Capabilities: msg.List[string]{msg.Files, msg.Shell, msg.LocalLLM}}
 		}
 	})
 	control.call("RESTORE_SESSION", object{"session_id": chat, "root_grant": grant})
 	p := take(t, h.data, "data connection")
-	p.greet(object{"granted_capabilities": []string{"files", "computer_use"}})
+	p.greet(object{"granted_capabilities": []string{"files", "local_llm"}})
 	e := p.fails("EXECUTE_COMMAND", object{"command": "ls"}, msg.CodeNotGranted)
-	if e.Details["required_capability"] != "shell" || fmt.Sprint(e.Details["granted_capabilities"]) != "[files computer_use]" {
+	if e.Details["required_capability"] != "shell" || fmt.Sprint(e.Details["granted_capabilities"]) != "[files local_llm]" {
 		t.Errorf("details %v", e.Details)
 	}
-	p.fails("LOCAL_LLM_COMPLETION", object{"model": "m", "messages": []any{}}, msg.CodeNotGranted)
+	p.fails("SCREENSHOT_REQUEST", object{}, msg.CodeNotGranted)
 	p.fails("START_RECORDING", object{"mode": "demonstration"}, msg.CodeNotGranted)
-	if e := p.fails("SCREENSHOT_REQUEST", object{}, msg.CodeNotSupported); e.Details["feature"] != "screenshot_request" {
+	if e := p.fails("LOCAL_LLM_COMPLETION", object{"model": "m", "messages": []any{}}, msg.CodeNotSupported); e.Details["feature"] != "local_llm_completion" {
 		t.Errorf("details %v", e.Details)
 	}
 	if len(s.asked) != 0 {
