@@ -41,13 +41,13 @@ func ServeHands(ctx context.Context, in io.ReadCloser, out io.WriteCloser, h han
 	let, done := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer done()
 	err = errors.Join(err, h.Release(let), out.Close(), in.Close())
-	gone := make(chan struct{})
-	go func() { s.wg.Wait(); close(gone) }()
+	gone := make(chan error, 1)
+	go func() { s.wg.Wait(); gone <- h.Close() }()
 	select {
-	case <-gone:
-		return errors.Join(err, h.Close())
+	case bad := <-gone:
+		return errors.Join(err, bad)
 	case <-let.Done():
-		return errors.Join(err, errors.New("requests at the display did not end"))
+		return errors.Join(err, errors.New("what went on at the display did not end"))
 	}
 }
 
