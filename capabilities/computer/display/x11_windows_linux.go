@@ -1,0 +1,460 @@
+package display
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/res"
+	"github.com/jezek/xgb/shape"
+	"github.com/jezek/xgb/xproto"
+
+	"localpc/capabilities/computer/space"
+	"localpc/tunnel/wire"
+)
+
+// x11Windows lists what the X server has on the screen, and what the window
+// manager says of it. The tree of windows is what counts: a window that the
+// window manager has not told of yet is in it.
+type x11Windows struct {
+	*xconn
+	res, shape bool
+	mask       uint32 // what of an id is the client's own
+	mine       xproto.Window
+}
+
+func newX11Windows(name string) (*x11Windows, error) {
+	c, err := dialX11(name)
+	if err != nil {
+		return nil, err
+	}
+	w := &x11Windows{xconn: c, mask: xproto.Setup(c.Conn).ResourceIdMask}
+	if _, w.res = c.extension("X-Resource"); w.res {
+		v, err := res.QueryVersion(c.Conn, 1, 2).Reply()
+		w.res = err == nil && (v.ServerMajor > 1 || v.ServerMinor >= 2)
+	}
+	_, w.shape = c.extension("SHAPE")
+	if w.mine, err = xproto.NewWindowId(c.Conn); err == nil {
+		err = xproto.CreateWindowChecked(c.Conn, 0, w.mine, c.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0,
+			xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, xproto.EventMaskPropertyChange}).Check()
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (x *x11Windows) list(ctx context.Context) (stack, over space.Stack, err error) {
+	err = x.do(ctx, func() error { stack, over, err = x.read(); return err })
+	return stack, over, err
+}
+
+// seen is one child of the root window, or a client that is not on the screen.
+type seen struct {
+	top, client xproto.Window
+	frame       image.Rectangle
+	popup       bool
+	clear       bool // something may show through
+	through     bool // no click reaches it
+	off         bool // not on the screen
+}
+
+func (x *x11Windows) read() (stack, over space.Stack, err error) {
+	tree, err := xproto.QueryTree(x.Conn, x.root).Reply()
+	if err != nil {
+		return nil, nil, err
+	}
+	screen, err := xproto.GetGeometry(x.Conn, xproto.Drawable(x.root)).Reply()
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := image.Rect(0, 0, int(screen.Width), int(screen.Height))
+	var all []*seen
+	for _, s := range x.look(tree.Children) {
+		if !s.frame.Intersect(whole).Empty() {
+			all = append(all, s)
+		}
+	}
+	slices.Reverse(all) // the server's list begins at the bottom
+	managed := x.clients(all)
+	for _, s := range all {
+		if s.client == 0 {
+			s.client = x.inside(s.top)
+		}
+	}
+	for _, c := range managed {
+		if !slices.ContainsFunc(all, func(s *seen) bool { return s.client == c }) {
+			all = append(all, x.away(c))
+		}
+	}
+	stack, over = x.describe(all)
+	return stack, over, nil
+}
+
+// look is what is shown of the windows, in their order.
+func (x *x11Windows) look(ids []xproto.Window) []*seen {
+	type asked struct {
+		attributes xproto.GetWindowAttributesCookie
+		geometry   xproto.GetGeometryCookie
+	}
+	asks := make([]asked, len(ids))
+	for i, id := range ids {
+		asks[i] = asked{xproto.GetWindowAttributes(x.Conn, id), xproto.GetGeometry(x.Conn, xproto.Drawable(id))}
+	}
+	var out []*seen
+	for i, id := range ids {
+		a, err := asks[i].attributes.Reply()
+		g, err2 := asks[i].geometry.Reply()
+		if err != nil || err2 != nil || a.MapState != xproto.MapStateViewable || a.Class != xproto.WindowClassInputOutput {
+			continue // gone, or nothing of it shows
+		}
+		b := 2 * int(g.BorderWidth)
+		out = append(out, &seen{top: id, frame: image.Rect(0, 0, int(g.Width)+b, int(g.Height)+b).Add(image.Pt(int(g.X), int(g.Y))), popup: a.OverrideRedirect, clear: g.Depth == 32})
+	}
+	if !x.shape {
+		return out
+	}
+	extents := make([]shape.QueryExtentsCookie, len(out))
+	inputs := make([]shape.GetRectanglesCookie, len(out))
+	for i, s := range out {
+		extents[i], inputs[i] = shape.QueryExtents(x.Conn, s.top), shape.GetRectangles(x.Conn, s.top, shape.SkInput)
+	}
+	for i, s := range out {
+		if e, err := extents[i].Reply(); err == nil && e.BoundingShaped {
+			s.clear = true
+		}
+		if r, err := inputs[i].Reply(); err == nil && len(r.Rectangles) == 0 {
+			s.through = true
+		}
+	}
+	return out
+}
+
+// clients finds the children of the root window that the window manager's
+// clients lie in, and returns all clients.
+func (x *x11Windows) clients(all []*seen) []xproto.Window {
+	var managed []xproto.Window
+	for _, name := range []string{"_NET_CLIENT_LIST_STACKING", "_NET_CLIENT_LIST"} {
+		for _, c := range x.cardinals(x.root, name) {
+			if w := xproto.Window(c); !slices.Contains(managed, w) {
+				managed = append(managed, w)
+			}
+		}
+	}
+	at := slices.Clone(managed)
+	for range 5 { // frames within frames
+		asks := map[int]xproto.QueryTreeCookie{}
+		for i, w := range at {
+			if w != 0 {
+				asks[i] = xproto.QueryTree(x.Conn, w)
+			}
+		}
+		if len(asks) == 0 {
+			break
+		}
+		for i, ask := range asks {
+			r, err := ask.Reply()
+			switch {
+			case err != nil:
+				at[i] = 0
+			case r.Parent == x.root:
+				for _, s := range all {
+					if s.top == at[i] {
+						s.client, s.popup = managed[i], false
+					}
+				}
+				at[i] = 0
+			default:
+				at[i] = r.Parent
+			}
+		}
+	}
+	return managed
+}
+
+// inside is the window in top that says which program it is of: top itself, or
+// what a window manager has put into it and not told of yet.
+func (x *x11Windows) inside(top xproto.Window) xproto.Window {
+	class := x.atom("WM_CLASS")
+	level := []xproto.Window{top}
+	for range 4 {
+		var next []xproto.Window
+		props := make([]xproto.GetPropertyCookie, len(level))
+		trees := make([]xproto.QueryTreeCookie, len(level))
+		for i, w := range level {
+			props[i], trees[i] = xproto.GetProperty(x.Conn, false, w, class, xproto.AtomString, 0, 1), xproto.QueryTree(x.Conn, w)
+		}
+		found := xproto.Window(0)
+		for i, w := range level {
+			if r, err := props[i].Reply(); err == nil && r.ValueLen > 0 && found == 0 {
+				found = w
+			}
+			if r, err := trees[i].Reply(); err == nil && len(next) < 64 {
+				next = append(next, r.Children...)
+			}
+		}
+		if found != 0 {
+			return found
+		}
+		level = next
+	}
+	return top
+}
+
+// away is a client that is minimised, or on another workspace.
+func (x *x11Windows) away(c xproto.Window) *seen {
+	s := &seen{top: c, client: c, off: true}
+	g, err := xproto.GetGeometry(x.Conn, xproto.Drawable(c)).Reply()
+	if err != nil {
+		return s
+	}
+	if at, err := xproto.TranslateCoordinates(x.Conn, c, x.root, 0, 0).Reply(); err == nil {
+		s.frame = image.Rect(0, 0, int(g.Width), int(g.Height)).Add(image.Pt(int(at.DstX), int(at.DstY)))
+	}
+	return s
+}
+
+// described are the properties that say what a window is.
+var described = []string{"WM_CLASS", "_NET_WM_NAME", "WM_NAME", "_NET_WM_PID", "_NET_WM_STATE", "_NET_WM_WINDOW_OPACITY"}
+
+func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
+	hidden, full := x.atom("_NET_WM_STATE_HIDDEN"), x.atom("_NET_WM_STATE_FULLSCREEN")
+	asks := make([][]xproto.GetPropertyCookie, len(all))
+	frames := make([]xproto.GetPropertyCookie, len(all))
+	for i, s := range all {
+		for _, name := range described {
+			asks[i] = append(asks[i], xproto.GetProperty(x.Conn, false, s.client, x.atom(name), xproto.GetPropertyTypeAny, 0, 1024))
+		}
+		frames[i] = xproto.GetProperty(x.Conn, false, s.top, x.atom("_NET_WM_WINDOW_OPACITY"), xproto.GetPropertyTypeAny, 0, 1)
+	}
+	pids := x.pids(all)
+	focused := x.focused()
+	procs := map[int]process{}
+	for i, s := range all {
+		value := map[string][]byte{}
+		gone := 0
+		for j, name := range described {
+			if r, err := asks[i][j].Reply(); err == nil {
+				value[name] = r.Value
+			} else {
+				gone++
+			}
+		}
+		opacity, err := frames[i].Reply()
+		if err == nil && len(opacity.Value) == 4 && xgb.Get32(opacity.Value) != ^uint32(0) {
+			s.clear = true
+		}
+		if v := value["_NET_WM_WINDOW_OPACITY"]; len(v) == 4 && xgb.Get32(v) != ^uint32(0) {
+			s.clear = true
+		}
+		if gone > 0 && s.off {
+			continue // the window manager has not noticed yet
+		}
+		w := space.Window{ID: uint64(s.client), PID: pids[uint32(s.client)&^x.mask], Frame: s.frame, Popup: s.popup, Seethrough: s.clear || gone > 0, Minimized: s.off, Focused: s.client == focused}
+		if v := value["_NET_WM_PID"]; w.PID == 0 && len(v) == 4 {
+			w.PID = int(xgb.Get32(v))
+		}
+		class := bytes.Split(bytes.TrimRight(value["WM_CLASS"], "\x00"), []byte{0})
+		w.Class = text(class[len(class)-1])
+		w.Title = text(value["_NET_WM_NAME"])
+		if w.Title == "" {
+			w.Title = text(value["WM_NAME"])
+		}
+		for v := value["_NET_WM_STATE"]; len(v) >= 4; v = v[4:] {
+			switch xproto.Atom(xgb.Get32(v)) {
+			case hidden:
+				w.Minimized = w.Minimized || s.off
+			case full:
+				w.Full = true
+			}
+		}
+		if _, ok := procs[w.PID]; !ok {
+			procs[w.PID] = look(w.PID)
+		}
+		w.App, w.Started = procs[w.PID].name, procs[w.PID].started
+		if w.App == "" {
+			w.App = w.Class
+		}
+		if s.through && !s.off {
+			over = append(over, w)
+		} else {
+			stack = append(stack, w)
+		}
+	}
+	return stack, over
+}
+
+// text is what may be shown of a property.
+func text(b []byte) string {
+	return strings.ToValidUTF8(strings.TrimRight(string(b), "\x00"), "\uFFFD")
+}
+
+// pids is the process of each client, by the client's part of an id, as the
+// server knows it from the connection: a window can't say another.
+func (x *x11Windows) pids(all []*seen) map[uint32]int {
+	out := map[uint32]int{}
+	if !x.res {
+		return out
+	}
+	var specs []res.ClientIdSpec
+	for _, s := range all {
+		id := uint32(s.client) &^ x.mask
+		if !slices.ContainsFunc(specs, func(o res.ClientIdSpec) bool { return o.Client&^x.mask == id }) {
+			specs = append(specs, res.ClientIdSpec{Client: uint32(s.client), Mask: res.ClientIdMaskLocalClientPID})
+		}
+	}
+	r, err := res.QueryClientIds(x.Conn, uint32(len(specs)), specs).Reply()
+	if err != nil {
+		return out
+	}
+	for _, v := range r.Ids {
+		if v.Spec.Mask == res.ClientIdMaskLocalClientPID && len(v.Value) > 0 {
+			out[v.Spec.Client&^x.mask] = int(v.Value[0])
+		}
+	}
+	return out
+}
+
+func (x *x11Windows) focused() xproto.Window {
+	if v := x.cardinals(x.root, "_NET_ACTIVE_WINDOW"); len(v) > 0 && v[0] != 0 {
+		return xproto.Window(v[0])
+	}
+	r, err := xproto.GetInputFocus(x.Conn).Reply()
+	if err != nil {
+		return 0
+	}
+	return r.Focus
+}
+
+// process is what the system says of one.
+type process struct {
+	name    string
+	started int64
+}
+
+func look(pid int) (p process) {
+	if pid <= 0 {
+		return p
+	}
+	dir := "/proc/" + strconv.Itoa(pid)
+	if exe, err := os.Readlink(dir + "/exe"); err == nil {
+		p.name = filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
+	} else if comm, err := os.ReadFile(dir + "/comm"); err == nil {
+		p.name = strings.TrimSpace(string(comm))
+	}
+	stat, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return p
+	}
+	// The name in it may have anything; its end is the last bracket.
+	if fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(fields) > 19 {
+		p.started, _ = strconv.ParseInt(fields[19], 10, 64)
+	}
+	return p
+}
+
+// focusWait is how long the window manager has to do what it is asked for.
+const focusWait = 2 * time.Second
+
+func (x *x11Windows) focus(ctx context.Context, w space.Window, raise bool) error {
+	id := xproto.Window(w.ID)
+	if err := x.do(ctx, func() error { return x.activate(id, w.Minimized, raise) }); err != nil {
+		return err
+	}
+	for end := time.Now().Add(focusWait); ; {
+		has := false
+		err := x.do(ctx, func() error {
+			a, err := xproto.GetWindowAttributes(x.Conn, id).Reply()
+			if err != nil {
+				return stale()
+			}
+			has = a.MapState == xproto.MapStateViewable && x.hasFocus(id)
+			return nil
+		})
+		if err != nil || has {
+			return err
+		}
+		if time.Now().After(end) {
+			return wire.Errorf(wire.CodeNotSupported, "The desktop did not bring that window to the front: it may be blocked by a dialog, or take no keyboard.")
+		}
+		select {
+		case <-time.After(15 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hasFocus: the keyboard is in id, or in a window within it.
+func (x *x11Windows) hasFocus(id xproto.Window) bool {
+	f, err := xproto.GetInputFocus(x.Conn).Reply()
+	if err != nil {
+		return false
+	}
+	for at := f.Focus; at > 1 && at != x.root; {
+		if at == id {
+			return true
+		}
+		t, err := xproto.QueryTree(x.Conn, at).Reply()
+		if err != nil {
+			return false
+		}
+		at = t.Parent
+	}
+	return false
+}
+
+func (x *x11Windows) activate(id xproto.Window, minimized, raise bool) error {
+	now := x.now()
+	managed := slices.Contains(x.cardinals(x.root, "_NET_SUPPORTED"), uint32(x.atom("_NET_ACTIVE_WINDOW"))) && len(x.cardinals(x.root, "_NET_SUPPORTING_WM_CHECK")) > 0
+	if managed && (raise || minimized) {
+		const pager = 2 // not a program that pushes itself to the front
+		return x.send(x.root, id, "_NET_ACTIVE_WINDOW", xproto.EventMaskSubstructureRedirect|xproto.EventMaskSubstructureNotify, pager, uint32(now), 0)
+	}
+	if !managed {
+		xproto.MapWindow(x.Conn, id)
+		if raise {
+			xproto.ConfigureWindow(x.Conn, id, xproto.ConfigWindowStackMode, []uint32{xproto.StackModeAbove})
+		}
+	}
+	for _, p := range x.cardinals(id, "WM_PROTOCOLS") {
+		if xproto.Atom(p) == x.atom("WM_TAKE_FOCUS") {
+			if err := x.send(id, id, "WM_PROTOCOLS", 0, p, uint32(now)); err != nil {
+				return err
+			}
+		}
+	}
+	if hints := x.cardinals(id, "WM_HINTS"); len(hints) > 1 && hints[0]&1 != 0 && hints[1] == 0 {
+		return nil // it takes the keyboard itself when told to
+	}
+	return xproto.SetInputFocusChecked(x.Conn, xproto.InputFocusParent, id, now).Check()
+}
+
+func (x *x11Windows) send(to, about xproto.Window, typ string, mask uint32, data ...uint32) error {
+	data = append(data, make([]uint32, 5-len(data))...)
+	e := xproto.ClientMessageEvent{Format: 32, Window: about, Type: x.atom(typ), Data: xproto.ClientMessageDataUnionData32New(data)}
+	return xproto.SendEventChecked(x.Conn, false, to, mask, string(e.Bytes())).Check()
+}
+
+// now is the server's time, which it says with every change of a property.
+func (x *x11Windows) now() xproto.Timestamp {
+	xproto.ChangeProperty(x.Conn, xproto.PropModeAppend, x.mine, xproto.AtomWmName, xproto.AtomString, 8, 0, nil)
+	xproto.GetInputFocus(x.Conn).Reply() // the event is here when its answer is
+	for {
+		e, err := x.PollForEvent()
+		if e == nil && err == nil {
+			return xproto.TimeCurrentTime
+		}
+		if p, ok := e.(xproto.PropertyNotifyEvent); ok {
+			return p.Time
+		}
+	}
+}
