@@ -71,6 +71,9 @@ type Description struct {
 	NoOnce bool
 	// Wide is the broader rule that may be remembered instead; nil for none.
 	Wide *Wide
+	// Screens and Looks are as in consent.Request.
+	Screens []consent.Screen
+	Looks   bool
 }
 
 // Wide is a rule for a direction of a capability, in the session's folder.

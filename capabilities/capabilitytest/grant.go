@@ -98,6 +98,7 @@ func Request(s *capabilities.Session, capability string, d capabilities.Descript
 		Rule: consent.Rule{Hub: hub, Principal: p.ID, Folder: s.Folder, Capability: capability,
 			Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd},
 		Scopes:  append([]consent.Scope{consent.Once}, d.Scopes...),
+		Screens: d.Screens, Looks: d.Looks,
 		Arrived: now, Deadline: now.Add(50 * time.Second),
 	}
 }

@@ -1,0 +1,374 @@
+package computer
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"strings"
+	"time"
+
+	"localpc/capabilities"
+	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// handsRule is the exact text of the one permission for mouse and keyboard.
+const handsRule = "mouse and keyboard"
+
+// input moves the mouse, or types.
+func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (job, error) {
+	payload := *p
+	payload.SessionID, payload.WaitMS = "", 0
+	if p.Action == wire.ActWait {
+		return c.wait(p, payload), nil
+	}
+	if _, err := c.able(ctx, hands.AbilityInput); err != nil {
+		return job{}, err
+	}
+	l, err := c.layout(ctx)
+	if err != nil {
+		return job{}, err
+	}
+	a, err := c.aim(s, l, p)
+	if err != nil {
+		return job{}, err
+	}
+	w := wordsOf(l, p, a)
+	d := c.acts(w, l)
+	d.Payload = []any{"input", payload}
+	j := job{d: d, marks: a.Path}
+	if a.At != nil {
+		j.marks = []image.Point{*a.At}
+	}
+	j.run = func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
+		ctx, done, err := c.takeHands(ctx, s, g)
+		if err != nil {
+			return capabilities.Result{}, err
+		}
+		defer done()
+		a := a
+		a.Seen = s.seenAfter(g)
+		if p.Action == wire.ActType && p.Paste && len([]rune(p.Text)) >= pasteFrom && c.terms().Clipboard != hands.ClipOff {
+			err = c.paste(ctx, s, p, a)
+		} else {
+			err = c.o.Hands.Act(ctx, a)
+		}
+		c.mu.Lock()
+		s.held = a.Kind == hands.Press && err == nil || s.held && a.Kind != hands.Unpress
+		c.mu.Unlock()
+		if err != nil {
+			return capabilities.Result{}, c.explain(err, l, s, p)
+		}
+		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: w.done, Received: int64(len(p.Text))}, nil
+	}
+	return j, nil
+}
+
+// acts describes what is done with mouse and keyboard: one permission for a
+// session, or a question each time where the person has set it so.
+func (c *Computer) acts(w words, l space.Layout) capabilities.Description {
+	d := capabilities.Description{
+		Action: actAct, Title: w.title, Sentence: "%s wants to use mouse and keyboard.", Exact: w.exact,
+		Details:     []string{"Your own hands come first: when you move the mouse or type, it stops at once.", "It can do with them whatever you could, in every window but those of Local PC Executor."},
+		Effects:     []consent.Effect{{Kind: consent.EffectControl, Text: "moves the mouse, clicks and types"}},
+		Risk:        consent.RiskNormal,
+		Fingerprint: l.Fingerprint(),
+		Rule:        capabilities.RuleParts{Exact: handsRule},
+		Scopes:      []consent.Scope{consent.Session},
+	}
+	if c.terms().PerAction {
+		d.Sentence = "%s wants to " + w.does + "."
+		d.Details = []string{"The picture shows where it goes."}
+		d.Rule.Exact, d.Scopes, d.Looks = w.exact, nil, true
+	}
+	return d
+}
+
+// takeHands takes the display for an action. The hand that has just allowed it
+// comes to rest first.
+func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (context.Context, func(), error) {
+	if g.By() == "you" {
+		select {
+		case <-time.After(c.o.settle):
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+	return c.touch(ctx, s, useOf(g, true), c.o.thaw)
+}
+
+// seenAfter is since when the person's own hands must have rested: since the
+// picture that the session got last, or since the person allowed this.
+func (s *session) seenAfter(g consent.Grant) time.Time {
+	if g.By() == "you" {
+		return time.Now()
+	}
+	return s.seen()
+}
+
+// aim makes the action in device pixels, with what has to be still under them.
+// The error says what can't be reached, and nothing is done.
+func (c *Computer) aim(s *session, l space.Layout, p *wire.InputAction) (hands.Action, error) {
+	a := actionOf(p)
+	pic, known := s.picture(p.Picture)
+	if p.Picture != "" && !known {
+		return a, errOldPicture()
+	}
+	if known {
+		if pic.view.Layout != l.Fingerprint() {
+			return a, errScreensChanged()
+		}
+		a.Layout = pic.view.Layout
+	}
+	var points []image.Point
+	if p.Coordinate != nil && p.Action != wire.ActDrag {
+		points = []image.Point{{X: p.Coordinate[0], Y: p.Coordinate[1]}}
+	}
+	if p.Action == wire.ActDrag {
+		for _, q := range p.Path {
+			points = append(points, image.Pt(q[0], q[1]))
+		}
+	}
+	for i, q := range points {
+		if p.Picture != "" {
+			d, err := pic.view.Device(q)
+			if err != nil {
+				return a, wire.Errorf(wire.CodeBounds, "The point %s.", err).With(map[string]any{"requested_coordinate": wire.Point{q.X, q.Y},
+					"picture": map[string]any{"id": pic.view.ID, "size": wire.Point{pic.view.Size.X, pic.view.Size.Y}}, "displays": s.rectangles(l)})
+			}
+			points[i] = d
+		}
+		sc, ok := l.At(points[i])
+		if !ok || !s.reaches(nameOf(l, sc)) {
+			return a, s.outside(l, q, ok)
+		}
+		if known && pic.stack != nil {
+			aim := hands.Aim{Point: points[i]}
+			if w, ok := pic.stack.Under(points[i]); ok {
+				aim.Window = &w
+			}
+			a.Aim = append(a.Aim, aim)
+		}
+	}
+	if p.Action == wire.ActDrag {
+		a.Path = points
+	} else if len(points) > 0 {
+		a.At = &points[0]
+	}
+	return a, nil
+}
+
+func nameOf(l space.Layout, sc space.Screen) string {
+	for i, name := range names(l) {
+		if l.Screens[i] == sc {
+			return name
+		}
+	}
+	return ""
+}
+
+// rectangles are the screens that the session reaches, as wire 1.1 has them in
+// its details.
+func (s *session) rectangles(l space.Layout) []map[string]any {
+	out := []map[string]any{}
+	for i, name := range names(l) {
+		if r := l.Screens[i].Device; s.reaches(name) {
+			out = append(out, map[string]any{"index": i, "origin": wire.Point{r.Min.X, r.Min.Y}, "size": wire.Point{r.Dx(), r.Dy()}})
+		}
+	}
+	return out
+}
+
+func (s *session) outside(l space.Layout, asked image.Point, onScreen bool) error {
+	e := wire.Errorf(wire.CodeBounds, "(%d, %d) is on no screen.", asked.X, asked.Y)
+	if onScreen {
+		e = wire.Errorf(wire.CodeBounds, "(%d, %d) is on a screen that the person does not share.", asked.X, asked.Y)
+	}
+	return e.With(map[string]any{"requested_coordinate": wire.Point{asked.X, asked.Y}, "displays": s.rectangles(l)})
+}
+
+// explain adds to an error of the hands what programs look for in it.
+func (c *Computer) explain(err error, l space.Layout, s *session, p *wire.InputAction) error {
+	if wire.CodeOf(err) != wire.CodeBounds {
+		return err
+	}
+	details := map[string]any{"displays": s.rectangles(l)}
+	if p.Coordinate != nil {
+		details["requested_coordinate"] = *p.Coordinate
+	}
+	return wire.Wrap(err, wire.CodeBounds, "%s", err).With(details)
+}
+
+// clicks are the actions that click: with which button, how often.
+var clicks = map[string]struct {
+	button string
+	count  int
+}{wire.ActLeftClick: {"left", 1}, wire.ActRightClick: {"right", 1}, wire.ActMiddleClick: {"middle", 1}, wire.ActDoubleClick: {"left", 2}, wire.ActTripleClick: {"left", 3}}
+
+// actionOf is what the hands are asked for, but for its points.
+func actionOf(p *wire.InputAction) hands.Action {
+	button := p.Button
+	if button == "" {
+		button = "left"
+	}
+	a := hands.Action{Modifiers: p.Modifiers}
+	if k, ok := clicks[p.Action]; ok {
+		a.Kind, a.Button, a.Count = hands.Click, k.button, k.count
+		return a
+	}
+	switch p.Action {
+	case wire.ActMouseMove:
+		a.Kind = hands.Move
+	case wire.ActMouseDown:
+		a.Kind, a.Button = hands.Press, button
+	case wire.ActMouseUp:
+		a.Kind, a.Button = hands.Unpress, button
+	case wire.ActDrag:
+		a.Kind, a.Button = hands.Drag, button
+	case wire.ActType:
+		a.Kind, a.Text = hands.Type, p.Text
+	case wire.ActKey:
+		a.Kind, a.Chord, a.Repeat = hands.Key, p.Key, max(1, p.Repeat)
+	case wire.ActHoldKey:
+		a.Kind, a.Chord, a.Hold = hands.HoldKey, p.Key, time.Duration(p.DurationMS)*time.Millisecond
+	case wire.ActScroll:
+		a.Kind, a.Amount, a.Direction = hands.Scroll, 3, p.ScrollDirection
+		if p.ScrollAmount != nil {
+			a.Amount = *p.ScrollAmount
+		}
+		if a.Direction == "" {
+			a.Direction = "down"
+		}
+	}
+	return a
+}
+
+// wait sleeps: nothing is seen or done.
+func (c *Computer) wait(p *wire.InputAction, payload any) job {
+	for_ := time.Duration(p.DurationMS) * time.Millisecond
+	d := capabilities.Description{Action: actWait, Title: "Wait", Sentence: "%s wants to wait.", Exact: "wait " + for_.String(),
+		Effects: []consent.Effect{{Kind: consent.EffectOwn, Text: "waits", Own: true}}, Risk: consent.RiskLow, Payload: []any{"wait", payload}}
+	return job{d: d, run: func(ctx context.Context, _ consent.Grant) (capabilities.Result, error) {
+		select {
+		case <-time.After(for_):
+			return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "waited " + for_.String()}, nil
+		case <-ctx.Done():
+			return capabilities.Result{}, context.Cause(ctx)
+		}
+	}}
+}
+
+// words say what an action does.
+type words struct {
+	title string // "Click at 120, 300"
+	does  string // "click at 120, 300": after "wants to"
+	exact string // whole
+	done  string // "clicked"
+}
+
+func wordsOf(l space.Layout, p *wire.InputAction, a hands.Action) words {
+	at := " where the pointer is"
+	if a.At != nil {
+		at = " at " + place(l, *a.At)
+	}
+	keys := ""
+	if len(p.Modifiers) > 0 {
+		keys = " with " + strings.Join(p.Modifiers, "+") + " held"
+	}
+	var does string
+	switch a.Kind {
+	case hands.Click:
+		verb := map[int]string{1: "click", 2: "double-click", 3: "triple-click"}[a.Count]
+		if a.Button != "left" {
+			verb += " with the " + a.Button + " button"
+		}
+		does = verb + at + keys
+	case hands.Move:
+		does = "move the mouse"
+		if a.At != nil {
+			does += " to " + place(l, *a.At)
+		}
+	case hands.Press:
+		does = "hold the " + a.Button + " button down" + at
+	case hands.Unpress:
+		does = "release the " + a.Button + " button" + at
+	case hands.Drag:
+		does = "drag from " + place(l, a.Path[0]) + " to " + place(l, a.Path[len(a.Path)-1]) + keys
+		if n := len(a.Path); n > 2 {
+			does += fmt.Sprintf(" over %d points", n)
+		}
+	case hands.Type:
+		does = "type " + consent.Visible(fmt.Sprintf("%q", short(p.Text)), false)
+	case hands.Key:
+		does = "press " + p.Key
+		if a.Repeat > 1 {
+			does += fmt.Sprintf(" %d times", a.Repeat)
+		}
+	case hands.HoldKey:
+		does = "hold " + p.Key + " for " + a.Hold.String()
+	case hands.Scroll:
+		does = fmt.Sprintf("scroll %s by %d", a.Direction, a.Amount) + at + keys
+	}
+	w := words{title: strings.ToUpper(does[:1]) + does[1:], does: does, exact: does, done: "done"}
+	if a.Kind == hands.Type {
+		w.exact = "type: " + p.Text
+		w.done = counted(len([]rune(p.Text)), "character") + " typed"
+	}
+	return w
+}
+
+// place is a device pixel for a person.
+func place(l space.Layout, p image.Point) string {
+	s := fmt.Sprintf("%d, %d", p.X, p.Y)
+	if sc, ok := l.At(p); ok && len(l.Screens) > 1 {
+		s = fmt.Sprintf("%d, %d on screen %s", p.X-sc.Device.Min.X, p.Y-sc.Device.Min.Y, number(sc.Index))
+	}
+	return s
+}
+
+func short(s string) string {
+	if cut := clipped(s, 40); cut != s {
+		return cut + "…"
+	}
+	return s
+}
+
+// focus gives a window the keyboard: that is part of mouse and keyboard.
+func (c *Computer) focus(ctx context.Context, s *session, p *wire.WindowFocus) (job, error) {
+	if _, err := c.able(ctx, hands.AbilityInput); err != nil {
+		return job{}, err
+	}
+	if _, err := c.able(ctx, hands.AbilityWindows); err != nil {
+		return job{}, err
+	}
+	l, err := c.layout(ctx)
+	if err != nil {
+		return job{}, err
+	}
+	w, err := c.window(ctx, s, p.WindowID)
+	if err != nil {
+		return job{}, err
+	}
+	does := "give the keyboard to the window " + c.titled(w)
+	if p.Raise {
+		does = "bring the window " + c.titled(w) + " to the front"
+	}
+	d := c.acts(words{title: strings.ToUpper(does[:1]) + does[1:], does: does, exact: does}, l)
+	d.Payload = []any{"focus", p.WindowID, p.Raise}
+	return job{d: d, marks: []image.Point{middleOf(w.Frame)}, run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
+		ctx, done, err := c.takeHands(ctx, s, g)
+		if err != nil {
+			return capabilities.Result{}, err
+		}
+		defer done()
+		if err := c.o.Hands.Focus(ctx, w, p.Raise); err != nil {
+			if wire.CodeOf(err) == wire.CodeWindowStale {
+				err = errOldWindow(p.WindowID)
+			}
+			return capabilities.Result{}, err
+		}
+		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "done"}, nil
+	}}, nil
+}

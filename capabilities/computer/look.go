@@ -1,0 +1,108 @@
+package computer
+
+import (
+	"context"
+	"image"
+	"slices"
+	"strings"
+
+	"localpc/capabilities"
+	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+const (
+	lookEdge    = 480 // pixels of a picture on a card
+	lookQuality = 70
+)
+
+// Look takes the pictures for the card of r, which asks for call: one of each
+// screen that may be chosen, or one of where an action would go, with that
+// marked. What can't be pictured has a note that says why.
+func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.Request) []consent.Look {
+	ctx, cancel := context.WithTimeout(ctx, handsWithin)
+	defer cancel()
+	failed := func(err error) []consent.Look {
+		note := "There is no picture at the moment."
+		if wire.CodeOf(err) != "" {
+			note = err.Error()
+		} else if ctx.Err() == nil {
+			c.o.Log.Error("A picture for a card could not be taken", "err", err)
+		}
+		return []consent.Look{{Note: note}}
+	}
+	if err := c.begin(ctx); err != nil {
+		return failed(err)
+	}
+	l, err := c.layout(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	if len(r.Screens) == 0 {
+		j, err := c.plan(ctx, call)
+		if err != nil {
+			return failed(err)
+		}
+		look, err := c.marked(ctx, l, j.marks)
+		if err != nil {
+			return failed(err)
+		}
+		return []consent.Look{look}
+	}
+	var out []consent.Look
+	for i, name := range names(l) {
+		if !slices.ContainsFunc(r.Screens, func(s consent.Screen) bool { return s.Name == name }) {
+			continue
+		}
+		look, err := c.lookAtArea(ctx, l.Screens[i].Device, nil)
+		if err != nil {
+			look = failed(err)[0]
+		}
+		look.Screen = name
+		out = append(out, look)
+	}
+	return out
+}
+
+// marked is a picture of where an action goes: half a screen around its target,
+// or the whole one where it has several.
+func (c *Computer) marked(ctx context.Context, l space.Layout, marks []image.Point) (consent.Look, error) {
+	var err error
+	if len(marks) == 0 {
+		at, cerr := c.o.Hands.Cursor(ctx)
+		marks, err = []image.Point{at}, cerr
+	}
+	if err != nil {
+		return consent.Look{}, err
+	}
+	sc, ok := l.At(marks[0])
+	if !ok {
+		sc = l.Screens[0]
+	}
+	area := sc.Device
+	if len(marks) == 1 && ok {
+		half := image.Pt(area.Dx()/4, area.Dy()/4)
+		area = image.Rectangle{Min: marks[0].Sub(half), Max: marks[0].Add(half)}
+		var shift image.Point
+		shift.X = max(0, sc.Device.Min.X-area.Min.X) + min(0, sc.Device.Max.X-area.Max.X)
+		shift.Y = max(0, sc.Device.Min.Y-area.Min.Y) + min(0, sc.Device.Max.Y-area.Max.Y)
+		area = area.Add(shift)
+	}
+	return c.lookAtArea(ctx, area, marks)
+}
+
+// lookAtArea is a small picture of an area, what is hidden blacked out.
+func (c *Computer) lookAtArea(ctx context.Context, area image.Rectangle, marks []image.Point) (consent.Look, error) {
+	shot, err := c.o.Hands.Shoot(ctx, hands.Ask{ID: "card", Area: area, Limit: space.Limit{Edge: lookEdge}, Format: hands.JPEG, Quality: lookQuality,
+		Cursor: true, Hide: c.terms().Hide, Mark: marks})
+	if err != nil {
+		return consent.Look{}, err
+	}
+	look := consent.Look{Data: shot.Data}
+	if len(shot.Hidden) > 0 {
+		look.Note = "Blacked out: " + strings.Join(shot.Hidden, ", ")
+	}
+	return look, nil
+}

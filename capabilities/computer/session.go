@@ -1,0 +1,251 @@
+package computer
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+const (
+	// keptPictures is how many of a session's pictures can be aimed at.
+	keptPictures = 32
+	// idleAfter is when a session that does not use what it was allowed has it
+	// no more; lingers, how long one that was allowed once is shown.
+	idleAfter = 10 * time.Minute
+	lingers   = 5 * time.Second
+)
+
+// session is what is known of one. Its fields are guarded by Computer.mu.
+type session struct {
+	c        *Computer
+	id       string
+	pictures []picture               // the newest last
+	listed   map[string]space.Window // by the ids of the newest list
+	// may are the screens of grants that are remembered, as Choice.Screens has
+	// them, the newest last; shared is all that was ever allowed.
+	may    []string
+	shared map[string]bool
+	all    bool // every screen was, by a policy
+	// allowed is when it was first allowed to act.
+	allowed time.Time
+	held    bool // a button may be down
+	used    hands.Use
+	busy    int
+	clip    clip
+}
+
+// picture is one that was sent.
+type picture struct {
+	view  space.View
+	stack space.Stack // nil: windows can't be listed
+	at    time.Time
+}
+
+// clip is what the session put on the clipboard itself.
+type clip struct {
+	text string
+	at   time.Time // zero: nothing
+}
+
+// use is how a request uses the display.
+type use struct{ sees, acts, once bool }
+
+func (c *Computer) session(id string) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sessions[id]
+	if s == nil {
+		s = &session{c: c, id: id, shared: map[string]bool{}}
+		if !c.closed {
+			c.sessions[id] = s
+		}
+	}
+	return s
+}
+
+// begins and ends note a use. Called with mu held.
+func (s *session) begins(u use, now time.Time) {
+	if s.used.Until.Before(now) && s.busy == 0 {
+		s.used = hands.Use{Session: s.id, Since: now}
+	}
+	s.busy++
+	s.used.Sees, s.used.Acts = s.used.Sees || u.sees, s.used.Acts || u.acts
+	s.used.Idle = s.used.Idle || !u.once
+	if u.acts && s.allowed.IsZero() {
+		s.allowed = now
+	}
+	s.holds(now)
+}
+
+func (s *session) ends(_ use, now time.Time) {
+	s.busy--
+	s.holds(now)
+}
+
+func (s *session) holds(now time.Time) {
+	s.used.Until = now.Add(lingers)
+	if s.used.Idle {
+		s.used.Until = now.Add(idleAfter)
+	}
+}
+
+// Uses are the sessions that see the screens or have mouse and keyboard now,
+// and those whose time is just over; the oldest first. Drop takes one away.
+func (c *Computer) Uses() []hands.Use {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	var out []hands.Use
+	for _, s := range c.sessions {
+		if s.used.Since.IsZero() {
+			continue
+		}
+		if s.busy > 0 {
+			s.holds(now)
+		}
+		out = append(out, s.used)
+	}
+	slices.SortFunc(out, func(a, b hands.Use) int { return a.Since.Compare(b.Since) })
+	return out
+}
+
+// Drop ends what a session sees and does, for all sessions where it is "": the
+// requests under way too. forget also forgets which screens it was allowed.
+// What is held down is released in the background.
+func (c *Computer) Drop(id string, forget bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, s := range c.sessions {
+		if id != "" && name != id {
+			continue
+		}
+		for r := range c.runs[name] {
+			r.cancel(errStopped())
+		}
+		s.used = hands.Use{}
+		if forget {
+			s.may, s.shared, s.all, s.allowed = nil, map[string]bool{}, false, time.Time{}
+		}
+	}
+	c.letGo(func(s *session) bool { return s.held && (id == "" || s.id == id) })
+}
+
+// Void makes every window id void: the other end has connected anew.
+func (c *Computer) Void() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.sessions {
+		s.listed = nil
+	}
+	c.letGo(func(s *session) bool { return s.held })
+}
+
+func (s *session) acted() bool {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	return s.actedLocked()
+}
+
+func (s *session) actedLocked() bool { return !s.allowed.IsZero() || s.held }
+
+// keep remembers a picture that is sent.
+func (s *session) keep(p picture) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if s.pictures = append(s.pictures, p); len(s.pictures) > keptPictures {
+		s.pictures = slices.Delete(s.pictures, 0, len(s.pictures)-keptPictures)
+	}
+}
+
+// picture finds one by its id; "" is the last, ok is false where there was none.
+func (s *session) picture(id string) (p picture, ok bool) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	for _, p := range slices.Backward(s.pictures) {
+		if id == "" || p.view.ID == id {
+			return p, true
+		}
+	}
+	return picture{}, false
+}
+
+func errOldPicture() error {
+	return wire.Errorf(wire.CodePictureStale, "This picture is not known any more; take a new one.")
+}
+
+// share notes the screens of a grant, and gives them: nil for all.
+func (s *session) share(c consent.Choice) []string {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if c.Screens == "" {
+		s.all = true
+		return nil
+	}
+	names := consent.SplitScreens(c.Screens)
+	for _, n := range names {
+		s.shared[n] = true
+	}
+	if c.Scope != consent.Once {
+		s.may = append(slices.DeleteFunc(s.may, func(m string) bool { return m == c.Screens }), c.Screens)
+	}
+	return names
+}
+
+// covering is the newest remembered choice with all that is needed, or, with
+// some, with any of it; "" for none.
+func (s *session) covering(needs []string, some bool) string {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	for _, m := range slices.Backward(s.may) {
+		has := consent.SplitScreens(m)
+		missing := slices.ContainsFunc(needs, func(n string) bool { return !slices.Contains(has, n) })
+		any := slices.ContainsFunc(needs, func(n string) bool { return slices.Contains(has, n) })
+		if !missing || some && any {
+			return m
+		}
+	}
+	return ""
+}
+
+// reaches tells whether the session may act on a screen: on those that it was
+// allowed to see, and on all where it has seen none.
+func (s *session) reaches(name string) bool {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	return s.all || len(s.shared) == 0 || s.shared[name]
+}
+
+// seen is when the picture was taken that the session last got, or when it was
+// allowed to act.
+func (s *session) seen() time.Time {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	at := s.allowed
+	if n := len(s.pictures); n > 0 {
+		at = s.pictures[n-1].at
+	}
+	return at
+}
+
+// names are what the screens of a layout are called: unique, and never empty.
+func names(l space.Layout) []string {
+	var out []string
+	for i, sc := range l.Screens {
+		name := strings.Map(func(r rune) rune {
+			if r < ' ' {
+				return -1
+			}
+			return r
+		}, sc.Name)
+		if name == "" || slices.Contains(out, name) {
+			name = "screen " + number(i)
+		}
+		out = append(out, name)
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package computer
+
+import (
+	"context"
+	"time"
+
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// errCard ends an action when a card opens: what could answer it in the
+// person's place holds still.
+func errCard() error {
+	return wire.Errorf(wire.CodePaused, "A question is open on this computer, so mouse and keyboard are not used until it is answered. Take a new picture then.")
+}
+
+// Freeze ends the action under way when a card opens, lets go of what is held
+// down, and refuses others until the last card has gone. Pictures wait.
+func (c *Computer) Freeze(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !on && c.frozen != nil:
+		close(c.frozen)
+		c.frozen = nil
+	case on && c.frozen == nil:
+		c.frozen = make(chan struct{})
+		if c.acting != nil {
+			c.acting(errCard())
+		}
+		c.letGo(func(s *session) bool { return s.held })
+	}
+}
+
+// letGo releases keys and buttons in the background, where a session that which
+// picks may hold some. Called with mu held.
+func (c *Computer) letGo(which func(*session) bool) {
+	any := false
+	for _, s := range c.sessions {
+		if which(s) {
+			any, s.held = true, false
+		}
+	}
+	if !any || c.closed {
+		return
+	}
+	c.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), handsWithin)
+		defer cancel()
+		if err := c.o.Hands.Release(ctx); err != nil {
+			c.o.Log.Error("Keys and buttons could not be released", "err", err)
+		}
+	})
+}
+
+// thawed waits until no card is open, for as long as given.
+func (c *Computer) thawed(ctx context.Context, wait time.Duration) error {
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	for {
+		c.mu.Lock()
+		frozen := c.frozen
+		c.mu.Unlock()
+		if frozen == nil {
+			return nil
+		}
+		select {
+		case <-frozen:
+		case <-late.C:
+			return errCard()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// touch takes the display for one request of s, which uses it as u says; done
+// gives it back. Requests have their turn one after the other. An action's
+// context ends when a card opens.
+func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Duration) (_ context.Context, done func(), err error) {
+	for {
+		if err := c.thawed(ctx, wait); err != nil {
+			return nil, nil, err
+		}
+		select {
+		case c.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		c.mu.Lock()
+		if c.frozen != nil { // a card has opened while it waited for its turn
+			c.mu.Unlock()
+			cancel(nil)
+			<-c.turn
+			continue
+		}
+		if u.acts {
+			c.acting = cancel
+		}
+		s.begins(u, time.Now())
+		c.mu.Unlock()
+		done = func() {
+			c.mu.Lock()
+			if u.acts {
+				c.acting = nil
+			}
+			s.ends(u, time.Now())
+			c.mu.Unlock()
+			cancel(nil)
+			<-c.turn
+		}
+		if err := c.begin(ctx); err != nil {
+			done()
+			return nil, nil, err
+		}
+		return ctx, done, nil
+	}
+}
+
+// waitOf is how long a picture waits for a card.
+func waitOf(ms int) time.Duration {
+	if ms == 0 {
+		return defaultWait
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// useOf is how a granted request uses the display: for longer than itself where
+// the grant is for longer.
+func useOf(g consent.Grant, acts bool) use {
+	return use{sees: !acts, acts: acts, once: g.Choice().Scope == consent.Once && g.By() != "policy"}
+}
