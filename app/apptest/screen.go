@@ -278,6 +278,9 @@ func (d *Desktop) Picture(name string, part image.Rectangle) []byte {
 	return out.Pix
 }
 
+// Keep keeps a picture as NAME.png in Artifacts.
+func (d *Desktop) Keep(name string, img image.Image) { d.t.Helper(); d.save(name, img) }
+
 func (d *Desktop) save(name string, img image.Image) {
 	d.t.Helper()
 	file := filepath.Join(d.Artifacts, strings.ReplaceAll(name, "/", "-")+".png")

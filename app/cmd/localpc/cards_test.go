@@ -30,7 +30,7 @@ func opened(t testing.TB, p *program) *sdk {
 func (p *program) desktopPID() int {
 	p.t.Helper()
 	for _, f := range p.d.Processes() {
-		if strings.HasSuffix(strings.Fields(f.Command)[0], "/localpc-desktop") {
+		if words := strings.Fields(f.Command); len(words) == 1 && strings.HasSuffix(words[0], "/localpc-desktop") {
 			return f.PID
 		}
 	}

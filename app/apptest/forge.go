@@ -1,0 +1,77 @@
+//go:build linux
+
+package apptest
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"math/bits"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/jezek/xgb/xproto"
+)
+
+// Forge runs xdotool on the inner display: input that a program there makes up
+// (XTEST), which no hand did.
+func (d *Desktop) Forge(args ...string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "xdotool", args...)
+	cmd.Env = d.Env()
+	d.attributes(cmd)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("xdotool %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Monitors divides the inner screen into monitors, as a person does who plugs
+// them in: their names are "screen-1" and so on.
+func (d *Desktop) Monitors(parts ...image.Rectangle) {
+	d.t.Helper()
+	for i, r := range parts {
+		output := "none"
+		if i == 0 {
+			output = "default"
+		}
+		at := fmt.Sprintf("%d/%dx%d/%d+%d+%d", r.Dx(), r.Dx()/4, r.Dy(), r.Dy()/4, r.Min.X, r.Min.Y)
+		cmd := d.Command("xrandr", "--setmonitor", fmt.Sprintf("screen-%d", i+1), at, output)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			d.t.Fatalf("xrandr: %v: %s", err, out)
+		}
+	}
+}
+
+// NoMonitor takes one away again.
+func (d *Desktop) NoMonitor(name string) {
+	d.t.Helper()
+	if out, err := d.Command("xrandr", "--delmonitor", name).CombinedOutput(); err != nil {
+		d.t.Fatalf("xrandr: %v: %s", err, out)
+	}
+}
+
+// Held is how many keys and mouse buttons are down on the inner display,
+// whoever holds them.
+func (d *Desktop) Held() int {
+	d.t.Helper()
+	keys, err := xproto.QueryKeymap(d.x).Reply()
+	must(d.t, err)
+	pointer, err := xproto.QueryPointer(d.x, root(d.x).Root).Reply()
+	must(d.t, err)
+	n := bits.OnesCount16(pointer.Mask & (xproto.ButtonMask1 | xproto.ButtonMask2 | xproto.ButtonMask3))
+	for _, b := range keys.Keys {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}
+
+// Pointer is where the mouse pointer is on the inner screen.
+func (d *Desktop) Pointer() image.Point {
+	d.t.Helper()
+	p, err := xproto.QueryPointer(d.x, root(d.x).Root).Reply()
+	must(d.t, err)
+	return image.Pt(int(p.RootX), int(p.RootY))
+}
