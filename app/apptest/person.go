@@ -4,6 +4,7 @@ package apptest
 
 import (
 	"context"
+	"image"
 	"os"
 	"os/exec"
 	"strconv"
@@ -42,6 +43,21 @@ func (d *Desktop) press(x, y, button int) {
 	time.Sleep(60 * time.Millisecond)
 	b := strconv.Itoa(button)
 	d.hand("mousedown", b, "sleep", "0.05", "mouseup", b)
+}
+
+// Drag presses the left button at one point of the inner screen, moves to
+// another, and lets go there.
+func (d *Desktop) Drag(from, to image.Point) {
+	d.t.Helper()
+	d.Move(from.X, from.Y)
+	time.Sleep(60 * time.Millisecond)
+	d.hand("mousedown", "1")
+	for i := 1; i <= 8; i++ { // as a hand does: on the way, too
+		p := from.Add(to.Sub(from).Mul(i).Div(8))
+		d.Move(p.X, p.Y)
+		time.Sleep(20 * time.Millisecond)
+	}
+	d.hand("sleep", "0.1", "mouseup", "1")
 }
 
 // Scroll turns the wheel at a point: positive is down, in notches.

@@ -175,9 +175,10 @@ func (d *Desktop) Popups() []Window {
 	return out
 }
 
-// FindWindow is the newest window whose title contains title, in any case.
+// FindWindow is the newest window whose title contains title, in any case: of
+// those that are managed, or else of those that nobody manages.
 func (d *Desktop) FindWindow(title string) (Window, bool) {
-	all := d.Windows()
+	all := append(d.Popups(), d.Windows()...)
 	for i := len(all) - 1; i >= 0; i-- {
 		if strings.Contains(strings.ToLower(all[i].Title), strings.ToLower(title)) {
 			return all[i], true

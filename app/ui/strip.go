@@ -21,6 +21,9 @@ const stripTitle = Name + " — in use"
 // stripAgain is how often the strip is put above what has come over it.
 const stripAgain = time.Second
 
+// dragEvery is how often a strip that is dragged is put under the pointer.
+const dragEvery = 16 * time.Millisecond
+
 // stripWindow says who sees the screen, or has mouse and keyboard, and stops
 // that. It stands at the top of the first screen, above all windows, for as long
 // as the snapshot has a Control, and never takes the keyboard. It can be dragged
@@ -222,7 +225,8 @@ func parseColour(s string) color.Color {
 type grip struct {
 	widget.BaseWidget
 	of     *stripWindow
-	x, y   int // of the pointer within the window, where the drag began
+	at     fyne.Position // of the pointer within the window, where the drag began
+	stop   func()
 	ground *canvas.Rectangle
 }
 
@@ -233,25 +237,33 @@ func newGrip(s *stripWindow) *grip {
 }
 
 // MouseDown is Fyne's: a drag begins where the button went down.
-func (g *grip) MouseDown(*desktop.MouseEvent) {
-	if sc := g.of.ui.o.Screen; sc != nil {
-		g.x, g.y = sc.Grab(g.of.win)
-	}
-}
+func (g *grip) MouseDown(e *desktop.MouseEvent) { g.at = e.AbsolutePosition }
 
 // MouseUp is Fyne's.
 func (g *grip) MouseUp(*desktop.MouseEvent) {}
 
-// Dragged is Fyne's.
+// Dragged is Fyne's. The window follows the pointer, which then is where it was
+// within the window: the toolkit does not tell of that, so it is looked at again.
 func (g *grip) Dragged(*fyne.DragEvent) {
-	if sc := g.of.ui.o.Screen; sc != nil {
-		g.of.moved = true
-		sc.Drag(g.of.win, g.x, g.y)
+	if g.of.ui.o.Screen != nil && g.stop == nil {
+		g.follow()
 	}
 }
 
+func (g *grip) follow() {
+	g.of.moved = true
+	g.of.ui.o.Screen.Drag(g.of.win, g.at)
+	g.stop = g.of.ui.o.Clock.After(dragEvery, g.follow)
+}
+
 // DragEnd is Fyne's.
-func (g *grip) DragEnd() {}
+func (g *grip) DragEnd() {
+	if g.stop != nil {
+		g.stop()
+		g.stop = nil
+		g.of.ui.o.Screen.Drag(g.of.win, g.at)
+	}
+}
 
 // CreateRenderer is Fyne's.
 func (g *grip) CreateRenderer() fyne.WidgetRenderer {

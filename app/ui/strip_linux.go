@@ -75,17 +75,10 @@ func (x *x11) Raise(w fyne.Window) {
 	}
 }
 
-// Grab is where the pointer is within the window.
-func (x *x11) Grab(w fyne.Window) (int, int) {
-	if r, err := xproto.QueryPointer(x.conn, id(w)).Reply(); err == nil {
-		return int(r.WinX), int(r.WinY)
-	}
-	return 0, 0
-}
-
 // Drag moves the window after the pointer.
-func (x *x11) Drag(w fyne.Window, dx, dy int) {
-	win := id(w)
+func (x *x11) Drag(w fyne.Window, at fyne.Position) {
+	win, scale := id(w), w.Canvas().Scale()
+	dx, dy := int(at.X*scale+0.5), int(at.Y*scale+0.5)
 	r, err := xproto.QueryPointer(x.conn, x.root.Root).Reply()
 	if win == 0 || err != nil {
 		return

@@ -46,10 +46,8 @@ type Screen interface {
 	// screen; Raise puts it above the others again.
 	PlaceTop(w fyne.Window, size fyne.Size)
 	Raise(w fyne.Window)
-	// Grab is where the pointer is within a bare window; Drag puts the window
-	// where the pointer is at that place of it.
-	Grab(w fyne.Window) (x, y int)
-	Drag(w fyne.Window, x, y int)
+	// Drag puts a bare window where the pointer is at this place of it.
+	Drag(w fyne.Window, at fyne.Position)
 }
 
 // Options build a UI. All fields are needed.
