@@ -10,6 +10,7 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
+	"localpc/capabilities/computer/hands"
 	"localpc/tunnel/wire"
 )
 
@@ -24,6 +25,13 @@ func openX11(o Options, name string) (*parts, error) {
 	if p.windows, err = newX11Windows(name); err != nil {
 		pics.close()
 		return nil, err
+	}
+	if p.clipboard, err = newX11Clipboard(name); err != nil {
+		o.Log.Warn("No clipboard", "err", err)
+		p.why[hands.AbilityClipboard] = "The clipboard of this display can't be reached."
+	}
+	if p.frame, err = newX11Frame(name); err != nil {
+		o.Log.Warn("No frame on the screens", "err", err)
 	}
 	p.newInput = func(a around) (input, error) { return newX11Input(name, a) }
 	return p, nil

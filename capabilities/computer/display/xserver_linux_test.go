@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,4 +118,18 @@ func eventually(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("%s did not happen", what)
 		}
 	}
+}
+
+func contains(all, part string) bool { return strings.Contains(all, part) }
+
+func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func rootOf(t testing.TB, name string) uint32 {
+	t.Helper()
+	c, err := dialX11(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	return uint32(c.root)
 }
