@@ -10,19 +10,23 @@ type Capabilities struct {
 	Files   string `toml:"files"`   // "ask", "read", "off"
 	Shell   string `toml:"shell"`   // "ask", "contained", "off"
 	Network string `toml:"network"` // "ask", "off"
+	// Computer is the screen, mouse and keyboard: "ask", "see" (looking only),
+	// "off".
+	Computer string `toml:"computer"`
 }
 
 // Rates are requests a minute, per session; 0 means UsualRates'. What Get
 // returns has no zeros.
 type Rates struct {
-	Session int `toml:"session"`
-	Files   int `toml:"files"`
-	Shell   int `toml:"shell"`
-	Network int `toml:"network"`
+	Session  int `toml:"session"`
+	Files    int `toml:"files"`
+	Shell    int `toml:"shell"`
+	Network  int `toml:"network"`
+	Computer int `toml:"computer"`
 }
 
 // UsualRates let an ordinary agent work and bound one that runs wild.
-var UsualRates = Rates{Session: 60, Files: 3000, Shell: 600, Network: 600}
+var UsualRates = Rates{Session: 60, Files: 3000, Shell: 600, Network: 600, Computer: 240}
 
 // Gigabytes of old versions: what is usual, and the most.
 const (
@@ -51,7 +55,7 @@ func (s Settings) KeepBytes() int64 { return int64(max(s.KeepGB, 0)) << 30 }
 const MaxRate = 100_000
 
 func (c Capabilities) filled() Capabilities {
-	for _, s := range []*string{&c.Files, &c.Shell, &c.Network} {
+	for _, s := range []*string{&c.Files, &c.Shell, &c.Network, &c.Computer} {
 		if *s == "" {
 			*s = "ask"
 		}
@@ -67,12 +71,14 @@ func (c Capabilities) check() error {
 		return errors.New(`shell, below [capabilities], must be "ask", "contained" or "off"`)
 	case c.Network != "ask" && c.Network != "off":
 		return errors.New(`network, below [capabilities], must be "ask" or "off"`)
+	case c.Computer != "ask" && c.Computer != "see" && c.Computer != "off":
+		return errors.New(`computer, below [capabilities], must be "ask", "see" or "off"`)
 	}
 	return nil
 }
 
 func (r Rates) filled() Rates {
-	for n, usual := range map[*int]int{&r.Session: UsualRates.Session, &r.Files: UsualRates.Files, &r.Shell: UsualRates.Shell, &r.Network: UsualRates.Network} {
+	for n, usual := range map[*int]int{&r.Session: UsualRates.Session, &r.Files: UsualRates.Files, &r.Shell: UsualRates.Shell, &r.Network: UsualRates.Network, &r.Computer: UsualRates.Computer} {
 		if *n == 0 {
 			*n = usual
 		}
@@ -81,7 +87,7 @@ func (r Rates) filled() Rates {
 }
 
 func (r Rates) check() error {
-	for name, n := range map[string]int{"session": r.Session, "files": r.Files, "shell": r.Shell, "network": r.Network} {
+	for name, n := range map[string]int{"session": r.Session, "files": r.Files, "shell": r.Shell, "network": r.Network, "computer": r.Computer} {
 		if n < 1 || n > MaxRate {
 			return fmt.Errorf("%s, below [rates], must be 1 to %d requests a minute, or 0 for the usual", name, MaxRate)
 		}

@@ -15,7 +15,7 @@ func TestLimitsOfAnOldFile(t *testing.T) {
 	p := newPaths(t)
 	must(t, os.WriteFile(p.File(), []byte(begin+"[capabilities]\nshell = 'contained'\n[rates]\nfiles = 5\n"), 0o600))
 	s := load(t, p).Get()
-	if s.Capabilities != (settings.Capabilities{Files: "ask", Shell: "contained", Network: "ask"}) {
+	if s.Capabilities != (settings.Capabilities{Files: "ask", Shell: "contained", Network: "ask", Computer: "ask"}) {
 		t.Errorf("%+v", s.Capabilities)
 	}
 	want := settings.UsualRates
@@ -33,6 +33,11 @@ func TestLimitsOfNoKind(t *testing.T) {
 		"[capabilities]\nshell = 'read'\n":      "shell, below [capabilities]",
 		"[capabilities]\nnetwork = 'on'\n":      "network, below [capabilities]",
 		"[capabilities]\nfiles = false\n":       "can't be read",
+		"[capabilities]\ncomputer = 'act'\n":    "computer, below [capabilities]",
+		"[rates]\ncomputer = -1\n":              "computer, below [rates]",
+		"[computer]\nclipboard = 'mine'\n":      "clipboard, below [computer]",
+		"[computer]\nhide = 'bank'\n":           "list of texts",
+		"[computer]\nhide = [1]\n":              "list of texts",
 		"[rates]\nshell = -1\n":                 "shell, below [rates]",
 		"[rates]\nsession = 100001\n":           "session, below [rates]",
 	} {

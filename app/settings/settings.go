@@ -48,6 +48,8 @@ type Settings struct {
 	Capabilities Capabilities `toml:"capabilities"`
 	// Rates are how many requests a minute a session may make.
 	Rates Rates `toml:"rates"`
+	// Computer is what is set for screen, mouse and keyboard.
+	Computer Computer `toml:"computer"`
 }
 
 // The values of Settings.Secrets.
@@ -122,7 +124,7 @@ type Store struct {
 
 // Load reads the file, or makes it with what a first start needs.
 func Load(p Paths) (*Store, error) {
-	st := &Store{path: p.File()}
+	st := &Store{path: p.File(), s: Settings{Computer: usualComputer}}
 	data, err := os.ReadFile(st.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -161,7 +163,7 @@ func (s *Settings) fill() bool {
 		s.Secrets = SecretsKeychain
 	}
 	s.AutoGPT = s.AutoGPT.Fill()
-	s.Capabilities, s.Rates, s.KeepGB = s.Capabilities.filled(), s.Rates.filled(), filledKeep(s.KeepGB)
+	s.Capabilities, s.Rates, s.KeepGB, s.Computer = s.Capabilities.filled(), s.Rates.filled(), filledKeep(s.KeepGB), s.Computer.filled()
 	return *s != before
 }
 
@@ -178,7 +180,7 @@ func (st *Store) Change(fn func(*Settings)) error {
 	defer st.mu.Unlock()
 	s := st.s
 	fn(&s)
-	s.Capabilities, s.Rates, s.KeepGB = s.Capabilities.filled(), s.Rates.filled(), filledKeep(s.KeepGB)
+	s.Capabilities, s.Rates, s.KeepGB, s.Computer = s.Capabilities.filled(), s.Rates.filled(), filledKeep(s.KeepGB), s.Computer.filled()
 	if err := s.validate(); err != nil {
 		return err
 	}
@@ -221,7 +223,7 @@ func (s Settings) validate() error {
 	if s.Secrets != SecretsKeychain && s.Secrets != SecretsFile {
 		return errors.New(`secrets must be "keychain" or "file"`)
 	}
-	if err := errors.Join(s.AutoGPT.Check(), s.Capabilities.check(), s.Rates.check(), checkKeep(s.KeepGB)); err != nil {
+	if err := errors.Join(s.AutoGPT.Check(), s.Capabilities.check(), s.Rates.check(), checkKeep(s.KeepGB), s.Computer.check()); err != nil {
 		return err
 	}
 	return CheckLoopback(s.EmbeddedHub)

@@ -44,13 +44,17 @@ var fileActions = map[string][]string{
 	consent.CapabilityFiles:   {"read", "stat", "list", "search", "watch", "write", "mkdir", "move", "delete"},
 	consent.CapabilityShell:   {"run"},
 	consent.CapabilityNetwork: {"internet", "home", "local", "link"},
+	// An exact text of "act" is "mouse and keyboard"; of "launch", the program
+	// with its arguments as the card shows it.
+	consent.CapabilityComputer: {"see", "act", "launch", "clipboard-read", "clipboard-write"},
 }
 
 // The effects that a rule may name; high ones never go without asking, so that
 // only a denial may.
 var (
 	fileEffects = []consent.EffectKind{consent.EffectRead, consent.EffectCreate, consent.EffectOverwrite, consent.EffectDelete, consent.EffectMove,
-		consent.EffectAccess, consent.EffectRun, consent.EffectConnect, consent.EffectInstall}
+		consent.EffectAccess, consent.EffectRun, consent.EffectConnect, consent.EffectInstall,
+		consent.EffectSee, consent.EffectControl, consent.EffectClipboard}
 	highEffects = []consent.EffectKind{consent.EffectStartup, consent.EffectEnv, consent.EffectSettings, consent.EffectRoot, consent.EffectUnknown}
 )
 
@@ -203,7 +207,7 @@ func (p *fileParser) rule(t at, keys map[string]any) fileRule {
 			r.program = p.text(t, key, v)
 		case "capability":
 			if r.capability = p.text(t, key, v); fileActions[r.capability] == nil {
-				p.fail(t, key, `capability must be "files", "shell" or "network"`)
+				p.fail(t, key, `capability must be "files", "shell", "network" or "computer"`)
 			}
 		case "action":
 			r.action = p.text(t, key, v)

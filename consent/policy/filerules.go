@@ -61,7 +61,7 @@ func (f *File) allows(r consent.Request) (fileRule, consent.Containment, bool) {
 			}
 			continue
 		}
-		if r.Risk >= consent.RiskHigh || rule.effects != nil && slices.ContainsFunc(r.Effects, func(e consent.Effect) bool { return !slices.Contains(rule.effects, e.Kind) }) {
+		if r.Risk >= consent.RiskHigh && !(launches(r) && rule.exact != "") || rule.effects != nil && slices.ContainsFunc(r.Effects, func(e consent.Effect) bool { return !slices.Contains(rule.effects, e.Kind) }) {
 			continue
 		}
 		switch {

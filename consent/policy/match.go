@@ -30,6 +30,10 @@ func declined(r consent.Request, s consent.Stored) bool {
 	want, got := r.Rule, s.Rule
 	want.Effects, want.Contain, want.Looked = "", "", ""
 	got.Effects, got.Contain, got.Looked = "", "", ""
+	if r.Capability == consent.CapabilityComputer && !launches(r) {
+		// Seeing another screen, or the next click, is the same thing again.
+		want.Exact, got.Exact = "", ""
+	}
 	return want == got
 }
 

@@ -144,6 +144,9 @@ func minutes(d time.Duration) string {
 // mode applies what the session card settled. It is about the folder: files and
 // commands. All else is asked.
 func mode(r consent.Request) consent.Verdict {
+	if r.Capability == consent.CapabilityComputer {
+		return computer(r)
+	}
 	if r.Capability != consent.CapabilityFiles && r.Capability != consent.CapabilityShell {
 		return consent.Verdict{}
 	}

@@ -8,12 +8,15 @@ type Switches struct {
 	Files   string // Read: nothing but reading; Off
 	Shell   string // Contained: in the container only; Off
 	Network string // Off
+	// Computer is See where the screen may be seen and nothing else be done; Off.
+	Computer string
 }
 
 // The values of Switches.
 const (
 	Read      = "read"
 	Contained = "contained"
+	See       = "see"
 	Off       = "off"
 )
 
@@ -35,6 +38,14 @@ func (s Switches) deny(r consent.Request) string {
 	case r.Action == "run" && s.Shell == Contained && r.FullOffered:
 		// It was offered before that was switched off; see Offer.
 		return "Commands may only run inside their folder since a moment ago, as Settings on this computer has it. Ask again."
+	case r.Capability == consent.CapabilityComputer && s.Computer == Off:
+		return "Screen, mouse and keyboard are switched off in Settings on this computer."
+	case r.Capability == consent.CapabilityComputer && s.Computer == See && !only(r.Effects, consent.EffectSee) && !checks(r):
+		return "Mouse, keyboard and clipboard are switched off in Settings on this computer; the screen may be seen."
+	case launches(r) && s.Shell == Off:
+		return "Starting programs is switched off with commands, in Settings on this computer."
+	case launches(r) && s.Shell == Contained:
+		return "Commands may only run inside their folder, as Settings on this computer has it, and a program that is started can't be kept there."
 	case r.Capability == consent.CapabilityNetwork && s.Network == Off:
 		return "Connections are switched off in Settings on this computer."
 	}

@@ -43,6 +43,7 @@ func effectWords(kinds string) string {
 	words := map[string]string{"read": "reads", "create": "creates", "overwrite": "replaces", "delete": "deletes", "move": "moves",
 		"startup": "changes what other programs run", "env": "sets variables", "run": "runs programs", "access": "changes who may use files",
 		"connect": "connects", "settings": "changes settings", "install": "installs or removes programs", "root": "asks for administrator rights",
+		"see": "sees the screen", "control": "uses mouse and keyboard", "clipboard": "uses the clipboard",
 		"unknown": "does what can't be told beforehand", "own": "ends or prolongs what it started itself"}
 	all := strings.Split(kinds, ", ")
 	var out []string
@@ -75,6 +76,8 @@ var actionWords = map[string]struct{ exact, wide string }{
 	"files write": {"Write", "Write files"}, "files mkdir": {"Make the folder", "Make folders"}, "files move": {"Move", "Move files"}, "files delete": {"Delete", "Delete files"},
 	"files ": {"Use", "Use files"}, "network internet": {"Reach", "Reach the internet"}, "network home": {"Reach", "Reach the home network"},
 	"network local": {"Reach", "Reach this computer's own programs"}, "network link": {"Reach", "Reach the network that this computer is plugged into"},
+	"computer see": {"See", "See the screen"}, "computer act": {"Use", "Use mouse and keyboard"}, "computer launch": {"Start", "Start programs"},
+	"computer clipboard-read": {"Clipboard:", "Read the clipboard"}, "computer clipboard-write": {"Clipboard:", "Write to the clipboard"},
 }
 
 // placeWords say where a connection leads.
@@ -100,6 +103,9 @@ func begin(r consent.Rule) string {
 		if r.Exact != "" {
 			s += placeWords[r.Action]
 		}
+	}
+	if r.Capability == consent.CapabilityComputer {
+		in = ", for sessions in "
 	}
 	if r.Folder != "" {
 		s += in + consent.Visible(r.Folder, false)
