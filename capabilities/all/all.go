@@ -8,6 +8,8 @@ import (
 	"net"
 
 	"localpc/capabilities"
+	"localpc/capabilities/computer"
+	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/files"
 	"localpc/capabilities/network"
 	"localpc/capabilities/shell"
@@ -26,6 +28,9 @@ type Options struct {
 	Connect capabilities.Connector
 	// Proxy is this computer's own proxy; see network.Options.
 	Proxy func(host string, port int) (name string, dial func(ctx context.Context) (net.Conn, error))
+	// Hands touches the display; nil where there is none. Whoever made it closes
+	// it, after the executors.
+	Hands hands.Hands
 	Log   *slog.Logger
 }
 
@@ -43,6 +48,10 @@ func New(o Options) ([]capabilities.Capability, *shell.Shell, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Keep: o.Keep, Log: o.Log}), sh,
-		network.New(network.Options{Proxy: o.Proxy, Log: o.Log})}, sh, nil
+	list := []capabilities.Capability{files.New(files.Options{Journal: o.Journal, Keep: o.Keep, Log: o.Log}), sh,
+		network.New(network.Options{Proxy: o.Proxy, Log: o.Log})}
+	if o.Hands != nil {
+		list = append(list, computer.New(computer.Options{Hands: o.Hands, Log: o.Log}))
+	}
+	return list, sh, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"localpc/app/settings"
 	"localpc/app/snapshot"
 	"localpc/app/tray"
+	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/shell"
 	"localpc/consent"
 )
@@ -26,6 +28,8 @@ type selfTest struct {
 	status func() (snapshot.Snapshot, error)
 	// secrets says where that program keeps secrets, or why it can't.
 	secrets func(context.Context) (string, error)
+	// hands touch the display; nil where there is none.
+	hands hands.Hands
 }
 
 // selfTestWithin bounds doctor.
@@ -52,6 +56,11 @@ func doctor(c *cli, args []string) error {
 			return reply.Text, err
 		}
 	}
+	if exe, err := os.Executable(); err == nil && hasDisplay() {
+		h := handsOf(exe, slog.New(slog.DiscardHandler))
+		defer h.Close()
+		t.hands = h
+	}
 	list := t.checks(ctx)
 	if c.json {
 		return printJSON(c, list)
@@ -71,12 +80,16 @@ func doctor(c *cli, args []string) error {
 
 // selfTest is the running program's own.
 func (p *parts) selfTest(ctx context.Context) []snapshot.Check {
-	return selfTest{paths: p.paths,
+	t := selfTest{paths: p.paths,
 		status: func() (snapshot.Snapshot, error) { return p.machine.Snapshot(), nil },
 		secrets: func(ctx context.Context) (string, error) {
 			reply, err := p.machine.Intend(ctx, snapshot.Intent{Kind: snapshot.CheckSecrets})
 			return reply.Text, err
-		}}.checks(ctx)
+		}}
+	if p.hands != nil {
+		t.hands = p.hands
+	}
+	return t.checks(ctx)
 }
 
 func good(name, text string) snapshot.Check {
@@ -90,13 +103,14 @@ func bad(name, text, remedy string) snapshot.Check {
 // checks are all lines of the self-test.
 func (t selfTest) checks(ctx context.Context) []snapshot.Check {
 	list := append(t.running(), contained(ctx), t.secretsCheck(ctx))
-	switch {
-	case !hasDisplay():
+	if !hasDisplay() {
 		return append(list, bad("display", "no display: questions are asked in the terminal where localpc was started", ""))
-	case tray.HostPresent(ctx):
-		return append(list, good("display", "cards and windows can be shown"), good("tray", "the desktop shows tray icons"))
 	}
-	return append(list, good("display", "cards and windows can be shown"), bad("tray", "this desktop shows no tray icons; a small window takes the icon's place", ""))
+	icon := bad("tray", "this desktop shows no tray icons; a small window takes the icon's place", "")
+	if tray.HostPresent(ctx) {
+		icon = good("tray", "the desktop shows tray icons")
+	}
+	return append(append(list, good("display", "cards and windows can be shown"), icon), t.atDisplay(ctx)...)
 }
 
 // running tells of the program that runs: its hub, its sign-in there, and the

@@ -35,7 +35,8 @@ type parts struct {
 	machine *machine.Machine
 	tray    *tray.Tray
 	set     *settings.Store
-	desktop *desklink.Host // nil without a display
+	desktop *desklink.Host  // nil without a display
+	hands   *desklink.Hands // nil without a display
 	hub     *embedded
 	log     *slog.Logger
 	// terminal asks where there is no display; nil before begin.
@@ -119,8 +120,14 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		old = versions.Off()
 	}
 	p.closers = append(p.closers, old.Close)
-	executors, sh, err := all.New(all.Options{Keep: old, Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
-		Connect: func(ctx context.Context, c *capabilities.Connect) error { return p.machine.Connect(ctx, c) }, Proxy: network.Through, Log: p.log})
+	options := all.Options{Keep: old, Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
+		Connect: func(ctx context.Context, c *capabilities.Connect) error { return p.machine.Connect(ctx, c) }, Proxy: network.Through, Log: p.log}
+	if hasDisplay() {
+		p.hands = handsOf(exe, p.log)
+		p.closers = append(p.closers, func() { p.hands.Close() })
+		options.Hands = p.hands
+	}
+	executors, sh, err := all.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +166,12 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	}
 	p.closers = append(p.closers, server.Close)
 	return p, nil
+}
+
+// handsOf is a link to the process that touches the display; exe is this program.
+func handsOf(exe string, log *slog.Logger) *desklink.Hands {
+	return desklink.NewHands(desklink.HandsOptions{Log: log,
+		Command: func() *exec.Cmd { return exec.Command(filepath.Join(filepath.Dir(exe), "localpc-desktop"), "hands") }})
 }
 
 // hooks joins the machine to the tray, the notifications and the desktop.
