@@ -30,7 +30,7 @@ var mayImport = []struct {
 	{"tunnel/tunneltest", []string{"tunnel/..."}},
 	{"tunnel/hub/limit", nil},
 	{"tunnel/hub/web", []string{"tunnel/wire", "tunnel/hub/store", "tunnel/hub/oauth", "tunnel/hub/limit", "assets"}},
-	{"tunnel/hub", []string{"tunnel/wire/...", "tunnel/hub/..."}},
+	{"tunnel/hub", []string{"tunnel/wire/...", "tunnel/hub/...", "capabilities/computer/space"}},
 	{"tunnel/hub/...", []string{"tunnel/wire/...", "tunnel/hub/store", "tunnel/hub/limit", "tunnel/hub/e2b/..."}},
 	{"capabilities", []string{"consent", "tunnel/wire"}},
 	{"capabilities/all", []string{"capabilities/..."}},

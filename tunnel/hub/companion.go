@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"localpc/capabilities/computer/space"
 	"localpc/tunnel/hub/autogpt"
 	"localpc/tunnel/hub/store"
 	"localpc/tunnel/wire"
@@ -41,6 +43,9 @@ type companion struct {
 	mu    sync.Mutex
 	fresh map[string]struct{}    // being opened, and not noted yet; guarded by mu
 	waits map[string]*sync.Mutex // one restore at a time for each session; guarded by mu
+	// views are how the last pictures of each session lie on the screens, the
+	// newest last; guarded by mu.
+	views map[string][]space.View
 }
 
 var _ computer = (*companion)(nil)
@@ -96,7 +101,7 @@ func (b *companions) Binding(ctx context.Context, session string) (store.Binding
 // Joined notes a computer's new connection as its newest.
 func (b *companions) Joined(ctx context.Context, m *autogpt.Machine) error {
 	h := b.Hub
-	c := &companion{h: h, m: m, fresh: map[string]struct{}{}, waits: map[string]*sync.Mutex{}}
+	c := &companion{h: h, m: m, fresh: map[string]struct{}{}, waits: map[string]*sync.Mutex{}, views: map[string][]space.View{}}
 	arch := map[string]string{"x86_64": "amd64"}[m.Hello.Arch]
 	if arch == "" {
 		arch = m.Hello.Arch
@@ -168,6 +173,8 @@ func (c *companion) offers() []string {
 		switch g {
 		case msg.Files, msg.Shell:
 			out = append(out, g)
+		case msg.ComputerUse:
+			out = append(out, "computer")
 		}
 	}
 	return out
@@ -317,6 +324,7 @@ func (c *companion) detach(ctx context.Context, id string) error {
 	}
 	c.mu.Lock()
 	delete(c.waits, id)
+	delete(c.views, id)
 	c.mu.Unlock()
 	return c.h.store.DeleteBinding(ctx, id)
 }
@@ -349,7 +357,8 @@ func (c *companion) reconcile(ctx context.Context) {
 
 // plainCodes are those that both wires have.
 var plainCodes = []wire.Code{wire.CodePathOutside, wire.CodePathChars, wire.CodePathNotFound, wire.CodePathExists, wire.CodePathNotEmpty,
-	wire.CodeTooLarge, wire.CodeShellMissing, wire.CodeOverloaded, wire.CodeNotSupported, wire.CodeInternal}
+	wire.CodeTooLarge, wire.CodeShellMissing, wire.CodeOverloaded, wire.CodeNotSupported, wire.CodeInternal,
+	wire.CodeBounds, wire.CodeWindowStale, wire.CodeConcealed}
 
 // fromMachine gives an error of the 1.1 face the shape that the other faces
 // know.
@@ -382,7 +391,15 @@ func fromMachine(err error) *wire.Error {
 		return wire.Errorf(wire.CodePathNotFound, "The computer's folder cannot be used now: %s", said)
 	}
 	if slices.Contains(plainCodes, d.Code) {
-		return wire.Errorf(d.Code, "%s", said)
+		return wire.Errorf(d.Code, "%s", said).With(bounded(d.Details))
 	}
 	return wire.Errorf(wire.CodeInternal, "%s", said)
+}
+
+// bounded is details that are not too large to be sent on.
+func bounded(details map[string]any) map[string]any {
+	if b, err := json.Marshal(details); err != nil || len(b) > wire.MaxDetails || len(details) == 0 {
+		return nil
+	}
+	return details
 }

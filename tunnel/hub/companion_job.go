@@ -44,7 +44,7 @@ func (c *companion) do(ctx context.Context, t wire.Type, p wire.Payload) (Stream
 		defer j.cancel()
 		defer stop()
 		j.err = io.EOF
-		if err := j.run(p); err != nil {
+		if err := j.run(t, p); err != nil {
 			j.err = fromMachine(err)
 		}
 	}()
@@ -89,7 +89,7 @@ func (j *job) send(t wire.Type, p wire.Payload) error {
 	}
 }
 
-func (j *job) run(p wire.Payload) error {
+func (j *job) run(t wire.Type, p wire.Payload) error {
 	switch p := p.(type) {
 	case *wire.SessionTTL:
 		// The hub keeps the time of these sessions.
@@ -120,6 +120,29 @@ func (j *job) run(p wire.Payload) error {
 		return j.bound(p.SessionID, func() error { return j.remove(p) })
 	case *wire.FilePath: // FILE_MKDIR
 		return j.bound(p.SessionID, func() error { return j.mkdir(p.Path) })
+	case *wire.Screenshot:
+		return j.bound(p.SessionID, func() error { return j.shoot(p) })
+	case *wire.InputAction:
+		return j.bound(p.SessionID, func() error { return j.input(p) })
+	case *wire.ComputerQuery:
+		if t == wire.TypeCursor {
+			return j.bound(p.SessionID, func() error { return j.cursor(p) })
+		}
+		return j.bound(p.SessionID, j.displays)
+	case *wire.Windows:
+		return j.bound(p.SessionID, func() error { return j.windows(p) })
+	case *wire.WindowFocus:
+		return j.bound(p.SessionID, func() error { return j.focus(p) })
+	case *wire.Apps:
+		return j.bound(p.SessionID, func() error { return j.apps(p) })
+	case *wire.AppLaunch:
+		return j.bound(p.SessionID, func() error { return j.launch(p) })
+	case *wire.ClipRead:
+		return j.bound(p.SessionID, func() error { return j.readClipboard(p) })
+	case *wire.ClipWrite:
+		return j.bound(p.SessionID, func() error { return j.writeClipboard(p) })
+	case *wire.Permissions:
+		return j.bound(p.SessionID, func() error { return j.permissions(p) })
 	}
 	return wire.Errorf(wire.CodeNotSupported, "This cannot be done on a computer that is connected with AutoGPT's program.")
 }

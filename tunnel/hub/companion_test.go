@@ -39,13 +39,16 @@ type shop struct {
 	o    companiontest.Options
 }
 
-func newShop(t *testing.T) *shop {
+func newShop(t *testing.T, change ...func(*companiontest.Options)) *shop {
 	t.Helper()
 	s := &shop{t: t, data: t.TempDir(), home: t.TempDir()}
 	s.bench = newBench(t, func(o *hub.Options) { o.Data, o.Pages, o.PublicURL = s.data, true, "http://127.0.0.1" })
 	token := tunneltest.CompanionToken(t, s.data)
 	s.o = companiontest.Options{URL: s.url, Token: func(bool) string { return token }, MachineID: workshop, Name: "Workshop", Home: s.home,
 		Shell: true, Secret: "secret", BackoffBase: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, TermWait: 50 * time.Millisecond}
+	for _, c := range change {
+		c(&s.o)
+	}
 	s.start()
 	return s
 }

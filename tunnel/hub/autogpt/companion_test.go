@@ -293,7 +293,7 @@ func everyCommand(t *testing.T, r *rig, root string) {
 }
 
 func everyDesktop(t *testing.T, r *rig) {
-	if s := reply[*msg.ScreenshotImage](t, r, msg.TypeScreenshot, &msg.Screenshot{Quality: 75, Region: &msg.Rect{1, 2, 3, 4}, Format: "png"}); s.Width != 1 || *s.Region != (msg.Rect{1, 2, 3, 4}) || *s.LogicalSize != (msg.Pair{1280, 720}) {
+	if s := reply[*msg.ScreenshotImage](t, r, msg.TypeScreenshot, &msg.Screenshot{Quality: 75, Region: &msg.Rect{1, 2, 3, 4}, Format: "png"}); s.Width != 2 || s.Meta.Origin != (msg.Pair{1, 2}) || *s.Region != (msg.Rect{1, 2, 3, 4}) || *s.LogicalSize != (msg.Pair{1280, 720}) {
 		t.Errorf("a picture: %+v", s)
 	}
 	if d := fails(t, r, msg.TypeScreenshot, &msg.Screenshot{Quality: 75, WindowID: new("win_0"), Format: "jpeg", IncludeCursor: true}, msg.CodeWindowStale); d.Details["window_id"] != "win_0" {

@@ -36,6 +36,9 @@ type Options struct {
 	// Shell is the local opt-in; Desktop and Model add canned ones.
 	Shell, Desktop bool
 	Model          string
+	// Screens are the monitors of the display: one of 1280 × 720 where none is
+	// named.
+	Screens []Screen
 	// Secret keys the grants; a restarted companion has the same.
 	Secret string
 
@@ -43,12 +46,12 @@ type Options struct {
 	MaxFileSize    int64 // 10 MiB
 	CommandTimeout time.Duration
 
-	AckTimeout, Ping, Pong, Status    time.Duration
-	IdleStop, IdleCheck               time.Duration
-	BackoffBase, BackoffMax, Jitter   time.Duration
-	TermWait                          time.Duration // from TERM to KILL
-	BrowseLife                        time.Duration
-	CommandsPerMinute, RuntimesAtOnce int
+	AckTimeout, Ping, Pong, Status                       time.Duration
+	IdleStop, IdleCheck                                  time.Duration
+	BackoffBase, BackoffMax, Jitter                      time.Duration
+	TermWait                                             time.Duration // from TERM to KILL
+	BrowseLife                                           time.Duration
+	CommandsPerMinute, PicturesPerMinute, RuntimesAtOnce int
 
 	// Saw is told of every frame, session "" on the control channel.
 	Saw func(session string, fromHub bool, data []byte)
@@ -71,6 +74,8 @@ type Companion struct {
 	closes   []int    // codes that ended sockets; guarded by mu
 	runtimes map[string]*runtime
 	starts   []time.Time // of commands within the last minute; guarded by mu
+	screens  []Screen    // guarded by mu
+	shots    []time.Time // screenshots within the last minute; guarded by mu
 	wg       sync.WaitGroup
 }
 
@@ -108,6 +113,12 @@ func New(o Options) *Companion {
 	if o.CommandsPerMinute == 0 {
 		o.CommandsPerMinute = 60
 	}
+	if o.PicturesPerMinute == 0 {
+		o.PicturesPerMinute = 10
+	}
+	if len(o.Screens) == 0 {
+		o.Screens = []Screen{{W: 1280, H: 720, Scale: 1}}
+	}
 	if o.RuntimesAtOnce == 0 {
 		o.RuntimesAtOnce = 8
 	}
@@ -116,7 +127,7 @@ func New(o Options) *Companion {
 	}
 	o.URL = strings.TrimSuffix(o.URL, "/")
 	o.URL = strings.Replace(strings.Replace(o.URL, "https://", "wss://", 1), "http://", "ws://", 1)
-	return &Companion{o: o, work: make(chan struct{}, o.MaxConcurrent), runtimes: map[string]*runtime{},
+	return &Companion{o: o, work: make(chan struct{}, o.MaxConcurrent), runtimes: map[string]*runtime{}, screens: o.Screens,
 		browse: browser{home: o.Home, life: o.BrowseLife}, binds: bindings{machine: o.MachineID, secret: o.Secret, list: map[string]binding{}}}
 }
 
