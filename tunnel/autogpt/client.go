@@ -129,8 +129,6 @@ type Client struct {
 	book *book
 	// Of all chats, and of all control connections.
 	commands, controls, pictures rate
-	// one has an element while a request about the computer is being done.
-	one chan struct{}
 
 	wg sync.WaitGroup // runtimes
 
@@ -208,7 +206,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	o.Timings.fill()
-	return &Client{o: o, url: address, work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, pictures: rate{most: picturesPerMinute}, one: make(chan struct{}, 1), runtimes: map[string]*runtime{}}, nil
+	return &Client{o: o, url: address, work: make(chan struct{}, o.MaxConcurrent), book: newBook(o.Timings.Keep), commands: rate{most: commandsPerMinute}, controls: rate{most: controlsPerMinute}, pictures: rate{most: picturesPerMinute}, runtimes: map[string]*runtime{}}, nil
 }
 
 // Run keeps the machine connected until ctx ends (nil) or an end comes that no

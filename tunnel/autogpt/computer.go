@@ -1,7 +1,6 @@
 package autogpt
 
 import (
-	"context"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -115,12 +114,24 @@ type shotJob struct {
 	place
 	p    *msg.Screenshot
 	most int
+	// first: of the first monitor, whichever was asked for.
+	first bool
+}
+
+// again tells whether to ask once more: a monitor that is not there is the
+// first one, in this protocol.
+func (j *shotJob) again(err error) bool {
+	if wire.CodeOf(err) != wire.CodeInvalid || j.first || j.p.Monitor <= 0 || j.p.WindowID != nil {
+		return false
+	}
+	j.first = true
+	return true
 }
 
 func (j *shotJob) request() (wire.Type, wire.Payload) {
 	r := &wire.Screenshot{SessionID: j.session, Monitor: j.p.Monitor, Format: j.p.Format, Quality: min(max(j.p.Quality, 1), 100), WindowID: value(j.p.WindowID),
 		IncludeCursor: j.p.IncludeCursor, MaxBytes: j.most, Exact: true}
-	if r.Monitor < -1 {
+	if r.Monitor < -1 || j.first {
 		r.Monitor = 0
 	}
 	r.Monitor = min(r.Monitor, 63)
@@ -454,14 +465,4 @@ func (c *Client) stand() (ahead <-chan struct{}, leave func()) {
 	ahead, behind := c.line, make(chan struct{})
 	c.line = behind
 	return ahead, func() { close(behind) }
-}
-
-// hands waits until no other request about the computer is being done.
-func (c *Client) hands(ctx context.Context) (done func(), ok bool) {
-	select {
-	case c.one <- struct{}{}:
-		return func() { <-c.one }, true
-	case <-ctx.Done():
-		return nil, false
-	}
 }

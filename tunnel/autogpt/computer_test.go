@@ -75,6 +75,18 @@ func TestScreenshotIsTranslated(t *testing.T) {
 	if f.into(t, &r); *r.Region != (msg.Rect{-5, -5, 20, 10}) || r.Meta.Origin != (msg.Pair{0, 0}) {
 		t.Errorf("%s", f.Payload)
 	}
+	// A monitor that is not there is the first one.
+	s.set(func(_ context.Context, m wire.Message, _ tunnel.Exchange) (wire.Type, wire.Payload, error) {
+		if n := m.Payload.(*wire.Screenshot).Monitor; n > 1 {
+			return "", nil, wire.Errorf(wire.CodeInvalid, "There is no monitor %d.", n)
+		}
+		return "", picture(wire.Rect{0, 0, 20, 10}), nil
+	})
+	for _, n := range []int{2, 1 << 40} {
+		if f := p.call("SCREENSHOT_REQUEST", object{"monitor": n}); f.Type != "SCREENSHOT_RESPONSE" || s.last(t).(*wire.Screenshot).Monitor != 0 {
+			t.Errorf("monitor %d: %s %s", n, f.Type, f.Payload)
+		}
+	}
 	s.asks(t, p, "SCREENSHOT_REQUEST", object{"monitor": -1}, &wire.Screenshot{SessionID: chat, Monitor: -1, Format: "jpeg", Quality: 75, IncludeCursor: true, MaxBytes: msg.MaxFile, Exact: true})
 
 	// Coordinates are unscaled: a picture that had to be made smaller is none.
@@ -180,6 +192,8 @@ func TestComputerErrors(t *testing.T) {
 			object{"requested_coordinate": []any{float64(1 << 30), 5.0}, "displays": displays}},
 		{wire.Errorf(wire.CodePerson, "Ann is using the computer."), msg.CodePending, object{"permission": "computer_use", "platform": "linux", "hint": "Ann is using the computer.", "reason": "person_active"}},
 		{wire.Errorf(wire.CodeExpired, "Nobody answered."), msg.CodePending, object{"permission": "computer_use", "platform": "linux", "hint": "Nobody answered.", "reason": "expired"}},
+		{wire.Errorf(wire.CodePaused, "A question is open."), msg.CodePending, object{"permission": "computer_use", "platform": "linux", "hint": "A question is open.", "reason": "paused"}},
+		{wire.Errorf(wire.CodeNotSupported, "No mouse.").With(map[string]any{"feature": "input", "reason": "wayland"}), msg.CodeNotSupported, object{"feature": "input.click", "reason": "wayland"}},
 		{wire.Errorf(wire.CodeDenied, "Ann said no."), msg.CodeNotGranted, object{"required_capability": "computer_use", "reason": "denied"}},
 		{wire.Errorf(wire.CodePictureStale, "The screen changed."), msg.CodeWindowStale, object{"reason": "picture_stale", "hint": "Take a new picture, and aim at what it shows."}},
 		{wire.Errorf(wire.CodeOwnWindow, "That window is protected."), msg.CodeNotSupported, object{"feature": "input.click", "reason": "window_protected"}},

@@ -146,10 +146,6 @@ func (s *socket) await(ctx context.Context, t *task, m msg.Message, permission s
 // handle has the handler do a job, when it is its turn.
 func (s *socket) handle(ctx context.Context, t *task, j job, m msg.Message, ahead <-chan struct{}) (msg.Type, wire.Payload, error) {
 	x := &exchange{task: t, job: j, free: func() {}}
-	if inLine(m.Type) {
-		x.hands = func() (func(), bool) { return s.c.hands(ctx) }
-		defer func() { x.let() }()
-	}
 	if u, ok := j.(uploader); ok {
 		x.rest, x.free = u.body()
 		defer x.free()
@@ -174,6 +170,10 @@ func (s *socket) handle(ctx context.Context, t *task, j job, m msg.Message, ahea
 	t.holds(s.done)
 	defer t.yield()
 	_, last, err := s.c.o.Handler(ctx, wire.Message{Type: kind, ID: uuid.NewString(), Payload: p}, x)
+	if r, ok := j.(*shotJob); ok && r.again(err) {
+		kind, p = j.request()
+		_, last, err = s.c.o.Handler(ctx, wire.Message{Type: kind, ID: uuid.NewString(), Payload: p}, x)
+	}
 	if l, ok := j.(*listJob); ok && l.more && errors.Is(err, errEnough) {
 		err = nil
 	}
@@ -219,31 +219,11 @@ type exchange struct {
 	rest []byte
 	free func() // the body is needed no more
 	last bool
-	// hands waits until this request may touch the computer; nil for others. done
-	// is what it gave.
-	hands func() (done func(), ok bool)
-	done  func()
 }
 
 var _ tunnel.Exchange = (*exchange)(nil)
 
-func (x *exchange) Begin() bool {
-	if x.hands != nil && x.done == nil {
-		done, ok := x.hands()
-		if !ok {
-			return false
-		}
-		x.done = done
-	}
-	return x.task.begin()
-}
-
-// let gives back what Begin took.
-func (x *exchange) let() {
-	if x.done != nil {
-		x.done()
-	}
-}
+func (x *exchange) Begin() bool { return x.task.begin() }
 
 func (x *exchange) Send(ctx context.Context, t wire.Type, p wire.Payload) error {
 	if ctx.Err() != nil {

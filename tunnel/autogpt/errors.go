@@ -96,6 +96,7 @@ func windowStale(id string) error {
 var desktopCodes = map[wire.Code]wire.Code{
 	wire.CodePictureStale: msg.CodeWindowStale,
 	wire.CodePerson:       msg.CodePending,
+	wire.CodePaused:       msg.CodePending, // a card is open, or the person paused the computer
 	wire.CodeOwnWindow:    msg.CodeNotSupported,
 	wire.CodeBlank:        msg.CodeNotSupported,
 	wire.CodeInvalid:      msg.CodeNotSupported,
@@ -154,7 +155,7 @@ func (s *socket) toDesktop(err error, m msg.Message) error {
 	case msg.CodeConcealed:
 		put("reason", "concealed_type")
 	case msg.CodeNotSupported:
-		put("feature", featureOf(m))
+		details["feature"] = featureOf(m)
 		put("reason", e.Message)
 	case msg.CodeOutOfBounds:
 		if p, ok := m.Payload.(*msg.Input); ok && p.Coordinate != nil && len(p.Path) == 0 {
