@@ -1,0 +1,369 @@
+package display
+
+// #include <stdlib.h>
+// #include "input_linux.h"
+import "C"
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+	"unsafe"
+
+	"localpc/capabilities/computer/hands"
+	"localpc/tunnel/wire"
+)
+
+const (
+	// typeTime lies between two keys of a text, keyTime is how long a key of a
+	// chord is down and what lies between two of them.
+	typeTime = 3 * time.Millisecond
+	keyTime  = 8 * time.Millisecond
+	// A program reads which keys have which meaning some time after they were
+	// given one. Most answer a ping, which comes after that; the others have
+	// this long.
+	readTime = 60 * time.Millisecond
+	doneTime = 250 * time.Millisecond
+	pingTime = 3 * time.Second
+	// Spare keys keep their meaning for so long after the last use.
+	spareTime = 3 * time.Second
+)
+
+// spareKeys are keys without a meaning that have one for a while.
+type spareKeys struct {
+	bound map[keysym]byte
+	timer *time.Timer
+}
+
+func namedByX(name string) keysym {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return keysym(C.lx_named(c))
+}
+
+func errNoKey(name string) error {
+	return wire.Errorf(wire.CodeNotSupported, "This computer's keyboard layout has no key %s.", name)
+}
+
+// keyboard is how the keyboard is mapped, and what state it is in.
+func (x *x11Input) keyboard() (*keymap, C.lx_state, error) {
+	syms := make([]C.lx_sym, 16<<10)
+	var modmap [256]C.uchar
+	var first, last, groups C.int
+	var numlock C.uint
+	var state C.lx_state
+	n, ok := C.int(-1), C.int(0)
+	err := x.act.do(func(d *C.Display) {
+		n = C.lx_map(d, &syms[0], C.int(len(syms)), &first, &last, &modmap[0], &numlock, &groups)
+		ok = C.lx_state_now(d, &state)
+	})
+	if err != nil {
+		return nil, state, err
+	}
+	if n < 0 || ok == 0 {
+		return nil, state, wire.Errorf(wire.CodeInternal, "The keyboard of this computer can't be read.")
+	}
+	m := &keymap{syms: map[keysym][]stroke{}, groups: int(groups), bound: map[keysym]byte{}}
+	used := map[byte]bool{}
+	for _, s := range syms[:n] {
+		code := byte(s.code)
+		used[code] = true
+		if x.spare.bound[keysym(s.sym)] == code {
+			m.bound[keysym(s.sym)] = code
+			continue // it may lose its meaning: plan knows it as bound
+		}
+		m.syms[keysym(s.sym)] = append(m.syms[keysym(s.sym)], stroke{code: code, group: int(s.group), mods: uint8(s.mods)})
+		if sym := keysym(s.sym); s.mods == 0 && (sym == symShift || sym == symLevel3) {
+			for bit := range 8 {
+				if modmap[code]&(1<<bit) != 0 && m.holds[bit] == 0 {
+					m.holds[bit] = code
+				}
+			}
+		}
+	}
+	for code := int(first); code <= int(last); code++ {
+		if _, ours := x.ownSpare(byte(code)); ours || !used[byte(code)] && modmap[code] == 0 {
+			m.spare = append(m.spare, byte(code))
+		}
+	}
+	return m, state, nil
+}
+
+func (x *x11Input) ownSpare(code byte) (keysym, bool) {
+	for sym, c := range x.spare.bound {
+		if c == code {
+			return sym, true
+		}
+	}
+	return 0, false
+}
+
+// calm takes away what distorts typing (CapsLock, a latched Shift) and gives it
+// back at the end; NumLock, which is 2 in s, stays.
+func (x *x11Input) calm(s C.lx_state) (back func()) {
+	const capsAndLevels = 0xff &^ 0x10 // all but Mod2, which is NumLock everywhere
+	locked := s.locked & capsAndLevels
+	if locked == 0 && s.latched == 0 {
+		return func() {}
+	}
+	_ = x.act.do(func(d *C.Display) {
+		C.lx_unlatch(d)
+		C.lx_lock(d, locked, 0)
+	})
+	return func() { _ = x.act.do(func(d *C.Display) { C.lx_lock(d, locked, locked) }) }
+}
+
+// inGroup puts group into effect; now is what is.
+func (x *x11Input) inGroup(now *int, group int) {
+	if group == anyGroup || group == *now {
+		return
+	}
+	*now = group
+	_ = x.act.do(func(d *C.Display) { C.lx_group(d, C.int(group)) })
+}
+
+func (x *x11Input) backInGroup(s C.lx_state, now *int) {
+	if *now != int(s.group) {
+		_ = x.act.do(func(d *C.Display) { C.lx_group(d, s.locked_group) })
+	}
+}
+
+func (x *x11Input) typeText(ctx context.Context, a hands.Action) error {
+	m, state, err := x.keyboard()
+	if err != nil {
+		return err
+	}
+	group := int(state.group)
+	pieces, err := m.plan(a.Text, group)
+	if err != nil {
+		return err
+	}
+	defer x.calm(state)()
+	defer x.backInGroup(state, &group)
+	for i, p := range pieces {
+		if len(p.bind) > 0 {
+			if i > 0 {
+				if err := x.wasRead(ctx, a, doneTime); err != nil {
+					return err
+				}
+			}
+			if err := x.bind(p.bind); err != nil {
+				return err
+			}
+			if err := x.wasRead(ctx, a, readTime); err != nil {
+				return err
+			}
+		}
+		for _, s := range p.strokes {
+			if err := x.may(ctx, a); err != nil {
+				return err
+			}
+			if err := x.focused(ctx); err != nil {
+				return err
+			}
+			x.inGroup(&group, s.group)
+			x.holdOnly(m, s.mods)
+			x.key(s.code, true)
+			x.key(s.code, false)
+			if err := x.pause(ctx, a, typeTime); err != nil {
+				return err
+			}
+		}
+	}
+	x.holdOnly(m, 0)
+	return x.done()
+}
+
+// holdOnly holds exactly mods.
+func (x *x11Input) holdOnly(m *keymap, mods uint8) {
+	for bit := range 8 {
+		code, want := m.holds[bit], mods&(1<<bit) != 0
+		if held := code != 0 && slices.Contains(x.keys, code); held != want && code != 0 {
+			x.key(code, want)
+		}
+	}
+}
+
+// bind gives spare keys a meaning.
+func (x *x11Input) bind(to map[byte]keysym) error {
+	if x.spare.bound == nil {
+		x.spare.bound = map[keysym]byte{}
+	}
+	err := x.act.do(func(d *C.Display) {
+		for _, code := range slices.Sorted(maps.Keys(to)) {
+			if was, ok := x.ownSpare(code); ok {
+				delete(x.spare.bound, was)
+			}
+			x.spare.bound[to[code]] = code
+			C.lx_bind(d, C.int(code), C.ulong(to[code]))
+		}
+		C.lx_failed(d)
+	})
+	return err
+}
+
+// keepSpare has the spare keys lose their meaning some time from now.
+func (x *x11Input) keepSpare() {
+	switch {
+	case len(x.spare.bound) == 0:
+	case x.spare.timer == nil:
+		x.spare.timer = time.AfterFunc(spareTime, x.unbindLater)
+	default:
+		x.spare.timer.Reset(spareTime)
+	}
+}
+
+// unbindLater runs on the timer's goroutine: not while somebody acts.
+func (x *x11Input) unbindLater() {
+	select {
+	case x.token <- struct{}{}:
+		x.unbind()
+		<-x.token
+	default: // who acts sets the timer anew
+	}
+}
+
+// unbind takes the meanings away again, where nobody has given others.
+func (x *x11Input) unbind() {
+	if x.spare.timer != nil {
+		x.spare.timer.Stop()
+	}
+	_ = x.act.do(func(d *C.Display) {
+		for sym, code := range x.spare.bound {
+			if keysym(C.lx_bound(d, C.int(code))) == sym {
+				C.lx_bind(d, C.int(code), 0)
+			}
+		}
+		C.lx_failed(d)
+	})
+	x.spare.bound = nil
+}
+
+// wasRead waits until the program with the keyboard has read everything that
+// was sent to it; one that answers no pings has so long.
+func (x *x11Input) wasRead(ctx context.Context, a hands.Action, otherwise time.Duration) error {
+	var window C.ulong
+	x.pings++
+	serial := C.long(x.pings)
+	err := x.act.do(func(d *C.Display) {
+		w, up := C.lx_focus(d), C.ulong(0)
+		for more := C.int(1); w > 1 && more != 0 && window == 0; w = up {
+			if C.lx_pings(d, w) != 0 {
+				window = w
+			}
+			more = C.lx_up(d, w, &up)
+		}
+		if window != 0 {
+			C.lx_listen_pongs(d, 1)
+			C.lx_ping(d, window, serial)
+		}
+	})
+	if err != nil || window == 0 {
+		if err != nil {
+			return err
+		}
+		return x.pause(ctx, a, otherwise)
+	}
+	defer func() { _ = x.act.do(func(d *C.Display) { C.lx_listen_pongs(d, 0); C.lx_ponged(d, serial) }) }()
+	for end := time.Now().Add(pingTime); time.Now().Before(end); {
+		var came C.int
+		if err := x.act.do(func(d *C.Display) { came = C.lx_ponged(d, serial) }); err != nil {
+			return err
+		}
+		if came != 0 {
+			return x.may(ctx, a)
+		}
+		if err := x.pause(ctx, a, time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil // it hangs, and reads all of it later
+}
+
+func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) error {
+	m, state, err := x.keyboard()
+	if err != nil {
+		return err
+	}
+	group := int(state.group)
+	var strokes []stroke
+	bind := map[byte]keysym{}
+	free := m.free(m.bound)
+	for _, sym := range syms {
+		any := []keysym{sym}
+		if r := runeOf(sym); r != 0 {
+			any = symsOf(r)
+		}
+		s, ok := m.findAny(any, group)
+		if code, bound := m.bound[sym]; !ok && bound {
+			s, ok = stroke{code: code, group: anyGroup}, true
+		}
+		if !ok {
+			if isModifier(sym) || len(free) == 0 {
+				return errNoKey(a.Chord)
+			}
+			s = stroke{code: free[0], group: anyGroup}
+			bind[free[0]], free = sym, free[1:]
+		}
+		strokes = append(strokes, s)
+	}
+	if last := syms[len(syms)-1]; runeOf(last) != 0 {
+		defer x.calm(state)() // "a" is a, with CapsLock too
+	}
+	if len(bind) > 0 {
+		if err := x.bind(bind); err != nil {
+			return err
+		}
+		if err := x.wasRead(ctx, a, readTime); err != nil {
+			return err
+		}
+	}
+	defer x.backInGroup(state, &group)
+	held, repeat := keyTime, a.Repeat
+	if a.Kind == hands.HoldKey {
+		held, repeat = a.Hold, 1
+	}
+	for n := range repeat {
+		if n > 0 {
+			if err := x.pause(ctx, a, keyTime); err != nil {
+				return err
+			}
+			if err := x.focused(ctx); err != nil {
+				return err
+			}
+		}
+		for _, s := range strokes {
+			x.inGroup(&group, s.group)
+			for bit := range 8 {
+				if code := m.holds[bit]; s.mods&(1<<bit) != 0 && !slices.Contains(x.keys, code) {
+					x.key(code, true)
+				}
+			}
+			x.key(s.code, true)
+		}
+		if err := x.pause(ctx, a, held); err != nil {
+			return err
+		}
+		for len(x.keys) > 0 {
+			x.key(x.keys[len(x.keys)-1], false)
+		}
+	}
+	return x.done()
+}
+
+// isModifier: a key that only its place in the layout makes what it is.
+func isModifier(s keysym) bool {
+	return s >= 0xffe1 && s <= 0xffee || s == symLevel3 || s == 0xff7f
+}
+
+// runeOf is the character of a keysym that symsOf gives; 0 for other keys.
+func runeOf(s keysym) rune {
+	switch {
+	case s >= 0x20 && s < 0x7f, s >= 0xa0 && s < 0x100:
+		return rune(s)
+	case s > unicodeSym && s <= unicodeSym+0x10ffff:
+		return rune(s - unicodeSym)
+	}
+	return 0
+}

@@ -1,0 +1,179 @@
+package display
+
+import (
+	"image"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"localpc/capabilities/computer/hands"
+)
+
+// managed starts a server with a window manager.
+func managed(t testing.TB, size string) string {
+	t.Helper()
+	name := xvfb(t, size)
+	start(t, name, "openbox", "--sm-disable")
+	eventually(t, "the window manager", func() bool {
+		return exec.Command("xprop", "-display", name, "-root", "_NET_SUPPORTING_WM_CHECK").Run() == nil &&
+			strings.Contains(run(t, name, "xprop", "-root", "_NET_SUPPORTING_WM_CHECK"), "window id")
+	})
+	return name
+}
+
+// taker is a program that writes down the text it gets.
+type taker struct {
+	file  string
+	title string
+}
+
+// takers start the programs that text is typed into; they have the keyboard
+// when they return.
+var takers = map[string]func(t testing.TB, name string) taker{
+	"gtk": func(t testing.TB, name string) taker {
+		f := filepath.Join(t.TempDir(), "text")
+		start(t, name, "env", "GTK_IM_MODULE=gtk-im-context-simple", "GTK_A11Y=none", "NO_AT_BRIDGE=1", "LC_ALL=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", "/usr/bin/python3", "testdata/gtkentry.py", f)
+		return taker{f, "gtk entry"}
+	},
+	"xterm": func(t testing.TB, name string) taker {
+		f := filepath.Join(t.TempDir(), "text")
+		start(t, name, "env", "LC_ALL=C.UTF-8", "xterm", "-u8", "-T", "xterm entry", "-e", "stty raw -echo; exec cat >"+f)
+		return taker{f, "xterm entry"}
+	},
+	"fyne": func(t testing.TB, name string) taker {
+		dir := t.TempDir()
+		build := exec.Command("go", "build", "-tags", "gles", "-o", filepath.Join(dir, "entry"), "./testdata/fyneentry")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		f := filepath.Join(dir, "text")
+		start(t, name, "env", "LC_ALL=C.UTF-8", "HOME="+dir, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", filepath.Join(dir, "entry"), f)
+		return taker{f, "fyne entry"}
+	},
+}
+
+// take starts a taker and gives it the keyboard by a click.
+func take(t testing.TB, h hands.Hands, name, kind string) taker {
+	t.Helper()
+	w := takers[kind](t, name)
+	var at image.Point
+	eventually(t, kind+" on the screen", func() bool {
+		s, err := h.Windows(within(t))
+		for _, win := range s {
+			if win.Title == w.title && !win.Frame.Empty() {
+				at = image.Pt((win.Frame.Min.X+win.Frame.Max.X)/2, (win.Frame.Min.Y+win.Frame.Max.Y)/2)
+				return true
+			}
+		}
+		return err != nil
+	})
+	time.Sleep(300 * time.Millisecond)
+	eventually(t, "the keyboard in "+kind, func() bool {
+		act(t, h, hands.Action{Kind: hands.Click, At: &at})
+		act(t, h, hands.Action{Kind: hands.Type, Text: "."})
+		for range 25 {
+			if w.text() == "." {
+				return true
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		return false
+	})
+	return w
+}
+
+func (w taker) text() string {
+	b, _ := os.ReadFile(w.file)
+	return string(b)
+}
+
+func act(t testing.TB, h hands.Hands, a hands.Action) {
+	t.Helper()
+	if a.Seen.IsZero() {
+		a.Seen = time.Now()
+	}
+	if err := h.Act(within(t), a); err != nil {
+		t.Fatalf("%s: %v", a.Kind, err)
+	}
+}
+
+// wantText types text and waits until the program has it, after what it had.
+func wantText(t testing.TB, h hands.Hands, w taker, text string) {
+	t.Helper()
+	had := w.text()
+	began := time.Now()
+	act(t, h, hands.Action{Kind: hands.Type, Text: text})
+	t.Logf("%d characters took %v", len([]rune(text)), time.Since(began).Round(time.Millisecond))
+	want := had + text
+	if strings.Contains(w.title, "xterm") {
+		want = had + strings.ReplaceAll(text, "\n", "\r")
+	}
+	end := time.Now().Add(patience)
+	for w.text() != want && time.Now().Before(end) {
+		time.Sleep(20 * time.Millisecond)
+		if got := w.text(); !strings.HasPrefix(want, got) {
+			break
+		}
+	}
+	if got := w.text(); got != want {
+		t.Errorf("typed %q, it got %q", text, strings.TrimPrefix(got, had))
+	}
+}
+
+const (
+	plainText = "The quick brown Fox (jumps) over 13 lazy dogs: {a|b} [c] <d> \"e\" 'f' ~/g\\h @i #j $5 %6 ^7 &8 *9 0_- += `k` z/y?!;,."
+	worldText = "héllo ñ Ω àâçèêîôùû ÄÖÜäöüß Ÿœ Привет, мир Ёж 世界 日本語テキスト 한국어 😀🚀 € £ ¥ « » – — … ¿ ¡ e\u0301\tend\nnew line"
+)
+
+var layouts = map[string]struct {
+	set  []string
+	then func(t testing.TB, name string)
+}{
+	"us":          {set: []string{"us"}},
+	"fr":          {set: []string{"fr"}},
+	"de":          {set: []string{"de"}},
+	"us,ru":       {set: []string{"us,ru"}},
+	"ru active":   {set: []string{"us,ru"}, then: func(t testing.TB, name string) { run(t, name, "xdotool", "key", "135") }},
+	"us CapsLock": {set: []string{"us"}, then: func(t testing.TB, name string) { run(t, name, "xdotool", "key", "Caps_Lock") }},
+}
+
+// state is the locked modifiers, and above them the group.
+func state(t testing.TB, h hands.Hands) int {
+	t.Helper()
+	_, s, err := h.(*desk).input.(*x11Input).keyboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(s.locked) | int(s.group)<<8
+}
+
+func TestTypedAsText(t *testing.T) {
+	for kind := range takers {
+		t.Run(kind, func(t *testing.T) {
+			name := managed(t, "800x600")
+			h := openAt(t, name)
+			w := take(t, h, name, kind)
+			for layout, l := range layouts {
+				t.Run(layout, func(t *testing.T) {
+					run(t, name, append([]string{"setxkbmap", "-option", "", "-option", "grp:menu_toggle"}, l.set...)...)
+					if l.then != nil {
+						l.then(t, name)
+						defer l.then(t, name)
+					}
+					before := state(t, h)
+					if caps, group := before&0x2 != 0, before>>8; caps != (layout == "us CapsLock") || group != map[bool]int{true: 1}[layout == "ru active"] {
+						t.Fatalf("the keyboard's state is %x", before)
+					}
+					wantText(t, h, w, plainText)
+					wantText(t, h, w, worldText)
+					if after := state(t, h); after != before {
+						t.Errorf("typing left the keyboard's state at %x, it was %x", after, before)
+					}
+				})
+			}
+		})
+	}
+}
