@@ -185,10 +185,30 @@ void lx_lock(Display *d, unsigned int affect, unsigned int values) { XkbLockModi
 void lx_unlatch(Display *d) { XkbLatchModifiers(d, XkbUseCoreKbd, 0xff, 0); }
 void lx_group(Display *d, int group) { XkbLockGroup(d, XkbUseCoreKbd, group); XFlush(d); }
 
-// Two keysyms: one alone would be taken for a pair of small and capital letter.
-void lx_bind(Display *d, int code, unsigned long sym) {
-	KeySym two[2] = {sym, sym};
-	XChangeKeyboardMapping(d, code, 2, two, 1);
+// All keys in one request, so that each program hears of it once: it covers
+// what lies between them, too, which stays as it is. A key that is given none
+// loses its meaning.
+int lx_bind(Display *d, const int *codes, const unsigned long *syms, int n) {
+	XkbDescPtr x = XkbGetMap(d, XkbKeyTypesMask | XkbKeySymsMask, XkbUseCoreKbd);
+	if (!x) return 0;
+	int first = 255, last = 0;
+	for (int i = 0; i < n; i++) {
+		int types[XkbNumKbdGroups] = {XkbOneLevelIndex};
+		if (XkbChangeTypesOfKey(x, codes[i], syms[i] != NoSymbol, XkbGroup1Mask, types, NULL) != Success) continue;
+		if (syms[i] != NoSymbol) XkbKeySymEntry(x, codes[i], 0, 0) = syms[i];
+		if (codes[i] < first) first = codes[i];
+		if (codes[i] > last) last = codes[i];
+	}
+	int ok = last >= first;
+	if (ok) {
+		XkbMapChangesRec c;
+		memset(&c, 0, sizeof c);
+		c.changed = XkbKeySymsMask;
+		c.first_key_sym = first, c.num_key_syms = last - first + 1;
+		ok = XkbChangeMap(d, x, &c);
+	}
+	XkbFreeKeyboard(x, 0, True);
+	return ok;
 }
 
 unsigned long lx_bound(Display *d, int code) {

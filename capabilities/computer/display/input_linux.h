@@ -54,7 +54,7 @@ int lx_state_now(Display *d, lx_state *out);
 void lx_lock(Display *d, unsigned int affect, unsigned int values);
 void lx_unlatch(Display *d);
 void lx_group(Display *d, int group);
-void lx_bind(Display *d, int code, unsigned long sym);
+int lx_bind(Display *d, const int *codes, const unsigned long *syms, int n);
 unsigned long lx_bound(Display *d, int code);
 
 int lx_devices(Display *d, lx_device *out, int max);

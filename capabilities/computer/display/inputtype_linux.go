@@ -6,8 +6,10 @@ import "C"
 
 import (
 	"context"
-	"maps"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -21,10 +23,10 @@ const (
 	typeTime = 3 * time.Millisecond
 	keyTime  = 8 * time.Millisecond
 	// A program reads which keys have which meaning some time after they were
-	// given one. Most answer a ping, which comes after that; the others have
-	// this long.
-	readTime = 60 * time.Millisecond
-	doneTime = 250 * time.Millisecond
+	// given one. Most answer a ping, which comes after that; others are looked
+	// at until they sleep; those on other computers have this long.
+	readTime = 100 * time.Millisecond
+	doneTime = 600 * time.Millisecond
 	pingTime = 3 * time.Second
 	// Spare keys keep their meaning for so long after the last use.
 	spareTime = 3 * time.Second
@@ -190,16 +192,32 @@ func (x *x11Input) bind(to map[byte]keysym) error {
 	if x.spare.bound == nil {
 		x.spare.bound = map[keysym]byte{}
 	}
-	err := x.act.do(func(d *C.Display) {
-		for _, code := range slices.Sorted(maps.Keys(to)) {
-			if was, ok := x.ownSpare(code); ok {
-				delete(x.spare.bound, was)
-			}
-			x.spare.bound[to[code]] = code
-			C.lx_bind(d, C.int(code), C.ulong(to[code]))
+	for code, sym := range to {
+		if was, ok := x.ownSpare(code); ok {
+			delete(x.spare.bound, was)
 		}
-		C.lx_failed(d)
+		x.spare.bound[sym] = code
+	}
+	return x.remap(to)
+}
+
+func (x *x11Input) remap(to map[byte]keysym) error {
+	var codes []C.int
+	var syms []C.ulong
+	for code, sym := range to {
+		codes, syms = append(codes, C.int(code)), append(syms, C.ulong(sym))
+	}
+	if len(codes) == 0 {
+		return nil
+	}
+	ok, failed := C.int(0), C.int(0)
+	err := x.act.do(func(d *C.Display) {
+		ok = C.lx_bind(d, &codes[0], &syms[0], C.int(len(codes)))
+		failed = C.lx_failed(d)
 	})
+	if err == nil && (ok == 0 || failed != 0) {
+		err = wire.Errorf(wire.CodeInternal, "The keyboard of this computer could not be given the characters of the text.")
+	}
 	return err
 }
 
@@ -229,14 +247,15 @@ func (x *x11Input) unbind() {
 	if x.spare.timer != nil {
 		x.spare.timer.Stop()
 	}
+	none := map[byte]keysym{}
 	_ = x.act.do(func(d *C.Display) {
 		for sym, code := range x.spare.bound {
 			if keysym(C.lx_bound(d, C.int(code))) == sym {
-				C.lx_bind(d, C.int(code), 0)
+				none[code] = 0
 			}
 		}
-		C.lx_failed(d)
 	})
+	_ = x.remap(none) // gone, or as it was: there is nobody to tell
 	x.spare.bound = nil
 }
 
@@ -244,6 +263,7 @@ func (x *x11Input) unbind() {
 // was sent to it; one that answers no pings has so long.
 func (x *x11Input) wasRead(ctx context.Context, a hands.Action, otherwise time.Duration) error {
 	var window C.ulong
+	pid := 0
 	x.pings++
 	serial := C.long(x.pings)
 	err := x.act.do(func(d *C.Display) {
@@ -251,6 +271,9 @@ func (x *x11Input) wasRead(ctx context.Context, a hands.Action, otherwise time.D
 		for more := C.int(1); w > 1 && more != 0 && window == 0; w = up {
 			if C.lx_pings(d, w) != 0 {
 				window = w
+			}
+			if pid == 0 {
+				pid = int(C.lx_pid(d, w))
 			}
 			more = C.lx_up(d, w, &up)
 		}
@@ -263,7 +286,7 @@ func (x *x11Input) wasRead(ctx context.Context, a hands.Action, otherwise time.D
 		if err != nil {
 			return err
 		}
-		return x.pause(ctx, a, otherwise)
+		return x.idle(ctx, a, pid, otherwise)
 	}
 	defer func() { _ = x.act.do(func(d *C.Display) { C.lx_listen_pongs(d, 0); C.lx_ponged(d, serial) }) }()
 	for end := time.Now().Add(pingTime); time.Now().Before(end); {
@@ -279,6 +302,42 @@ func (x *x11Input) wasRead(ctx context.Context, a hands.Action, otherwise time.D
 		}
 	}
 	return nil // it hangs, and reads all of it later
+}
+
+// idle waits until the process of the window with the keyboard has nothing to
+// do: it sleeps, and has not run for some looks. Where it can't be looked at, it
+// has so long.
+func (x *x11Input) idle(ctx context.Context, a hands.Action, pid int, otherwise time.Duration) error {
+	const look, looks = 10 * time.Millisecond, 4
+	before, ok := worked(pid)
+	if !ok {
+		return x.pause(ctx, a, otherwise)
+	}
+	for end, same := time.Now().Add(pingTime), 0; same < looks && time.Now().Before(end); {
+		if err := x.pause(ctx, a, look); err != nil {
+			return err
+		}
+		now, _ := worked(pid)
+		if same++; now != before || now == "" {
+			before, same = now, 0
+		}
+	}
+	return nil
+}
+
+// worked is how long a process has run, to compare; "" while it does.
+func worked(pid int) (string, bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	stat, err := os.ReadFile(dir + "/stat")
+	sched, err2 := os.ReadFile(dir + "/schedstat")
+	if pid == 0 || err != nil || err2 != nil {
+		return "", false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ") // behind the name
+	if !strings.HasPrefix(after, "S") {
+		return "", true
+	}
+	return string(sched), true
 }
 
 func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) error {

@@ -129,15 +129,17 @@ const (
 )
 
 var layouts = map[string]struct {
-	set  []string
-	then func(t testing.TB, name string)
+	set  string
+	then func(t testing.TB, h hands.Hands, name string)
 }{
-	"us":          {set: []string{"us"}},
-	"fr":          {set: []string{"fr"}},
-	"de":          {set: []string{"de"}},
-	"us,ru":       {set: []string{"us,ru"}},
-	"ru active":   {set: []string{"us,ru"}, then: func(t testing.TB, name string) { run(t, name, "xdotool", "key", "135") }},
-	"us CapsLock": {set: []string{"us"}, then: func(t testing.TB, name string) { run(t, name, "xdotool", "key", "Caps_Lock") }},
+	"us":    {set: "us"},
+	"fr":    {set: "fr"},
+	"de":    {set: "de"},
+	"us,ru": {set: "us,ru"},
+	"ru active": {set: "us,ru", then: func(t testing.TB, h hands.Hands, _ string) {
+		act(t, h, hands.Action{Kind: hands.Key, Chord: "ISO_Next_Group"})
+	}},
+	"us CapsLock": {set: "us", then: func(t testing.TB, _ hands.Hands, name string) { run(t, name, "xdotool", "key", "Caps_Lock") }},
 }
 
 // state is the locked modifiers, and above them the group.
@@ -158,10 +160,13 @@ func TestTypedAsText(t *testing.T) {
 			w := take(t, h, name, kind)
 			for layout, l := range layouts {
 				t.Run(layout, func(t *testing.T) {
-					run(t, name, append([]string{"setxkbmap", "-option", "", "-option", "grp:menu_toggle"}, l.set...)...)
+					run(t, name, "setxkbmap", "-layout", l.set, "-option", "", "-option", "grp:menu_toggle")
+					if got := run(t, name, "setxkbmap", "-query"); !strings.Contains(got, l.set+"\n") {
+						t.Fatalf("the layout is\n%s", got)
+					}
 					if l.then != nil {
-						l.then(t, name)
-						defer l.then(t, name)
+						l.then(t, h, name)
+						defer l.then(t, h, name)
 					}
 					before := state(t, h)
 					if caps, group := before&0x2 != 0, before>>8; caps != (layout == "us CapsLock") || group != map[bool]int{true: 1}[layout == "ru active"] {
