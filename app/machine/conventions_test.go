@@ -67,8 +67,8 @@ var onlyIn = map[string]string{
 	"fyne.io/systray":               "app/tray",
 	"github.com/zalando/go-keyring": "app/login",
 	"github.com/gorilla/websocket":  "tunnel/...",
-	// What speaks MCP to a client: the face of the hub alone.
-	"github.com/modelcontextprotocol/go-sdk": "tunnel/hub/mcp",
+	// What speaks MCP: the face of the hub, and what drives that for Claude.
+	"github.com/modelcontextprotocol/go-sdk": "tunnel/hub/...",
 	"github.com/libp2p/go-yamux/v5":          "tunnel/wire/bulk",
 }
 

@@ -33,6 +33,7 @@ type cli struct {
 	out, errs                  io.Writer
 	data, listen, public, user string
 	serving                    serving
+	claudes                    claudeFlags
 	json                       bool
 	args                       []string // what is not a flag
 }
@@ -77,6 +78,7 @@ func (c *cli) parse(args []string) error {
 	f.StringVar(&c.user, "user", "", "")
 	f.BoolVar(&c.json, "json", false, "")
 	c.serving.flags(f)
+	c.claudes.flags(f)
 	for {
 		before := len(args)
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -114,7 +116,7 @@ func (c *cli) command(ctx context.Context) error {
 		run   func(context.Context) error
 	}
 	commands := map[string]command{
-		"serve": {1, c.serve}, "backup": {2, c.backup}, "restore": {2, c.restore}, "health": {1, c.health},
+		"serve": {1, c.serve}, "backup": {2, c.backup}, "restore": {2, c.restore}, "health": {1, c.health}, "claude": {2, c.claude},
 		"user add": {3, c.with(c.userAdd)}, "user list": {2, c.with(c.userList)}, "user reset": {3, c.with(c.userReset)}, "user remove": {3, c.with(c.userRemove)},
 		"key add": {3, c.with(c.keyAdd)}, "key list": {2, c.with(c.keyList)}, "key revoke": {3, c.with(c.keyRevoke)},
 		"machine add": {3, c.with(c.machineAdd)}, "machine list": {2, c.with(c.machineList)}, "machine revoke": {3, c.with(c.machineRevoke)},

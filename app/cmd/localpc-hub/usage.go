@@ -27,6 +27,15 @@ const usage = `Local PC Executor's hub: programs reach computers through it.
   localpc-hub backup FILE       copy all data into one file, while the hub runs
   localpc-hub restore FILE      put a backup in the place of the data
   localpc-hub health            ask the hub that runs here whether it is well
+  localpc-hub claude TASK       have Claude do a task on a computer's screen, by
+                                ANTHROPIC_API_KEY and a key of the hub in LOCALPC_KEY
+      --hub URL                 the hub (http://127.0.0.1:4417)
+      --machine NAME --monitor N
+                                where: a computer's name, the index of its screen
+      --model NAME --turns N    which model, and how many answers of it at most (50)
+      --tool NAME               computer_toolset_20260801, or computer_20251124
+                                for older models
+      --api URL                 the API's base address, or ANTHROPIC_BASE_URL
 
 Every command takes --data DIR; the lists take --json.
 `
