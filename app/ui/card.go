@@ -54,12 +54,14 @@ type openCard struct {
 	looks  map[string]look // by screen
 	closes *kit.Flow
 	hint   *kit.Flow
+	robot  *kit.Flow   // what a program tried to do
 	on     *kit.Button // reads on
 	allow  *kit.Allow
 	deny   *kit.Button
 	// footRow has the buttons that deny, and in yesRow the hint, or on, and
 	// allow.
 	footRow, yesRow *fyne.Container
+	robotBox        *fyne.Container
 }
 
 // cardBody is what differs between kinds of cards.
@@ -122,12 +124,22 @@ func (w *cardWindow) show(c desklink.Card) {
 	default:
 		w.win.Show()
 	}
+	w.ui.guard(w.win, w.refused)
 	w.mapped = true
 	if o.width != w.width() { // the scale is known now
 		o.begin()
 	}
 	o.refit()
 	o.tick()
+}
+
+// refused says on the card that something was not heard.
+func (w *cardWindow) refused(line string) {
+	if o := w.now; o != nil && !o.gone {
+		o.robot.Set(kit.Bold("▲ ", kit.Warn), kit.Plain(line, kit.Ink))
+		o.robotBox.Show()
+		o.grown()
+	}
 }
 
 // width is that of a card's contents.

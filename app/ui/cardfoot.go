@@ -29,6 +29,12 @@ func (o *openCard) foot() fyne.CanvasObject {
 	}
 	o.yesRow.Add(o.allow)
 	foot := kit.Column(12)
+	if o.robot == nil {
+		o.robot = kit.NewFlow(o.width, kit.Small)
+		o.robotBox = kit.Column(0, o.robot)
+		o.robotBox.Hide()
+	}
+	foot.Add(o.robotBox)
 	if o.endOffered() {
 		words := fmt.Sprintf("This session was denied %d times in a row.", o.card.Denied)
 		end := kit.NewButton("Deny and end this session", kit.Normal, func() {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -22,10 +23,12 @@ func Run(link *desklink.Child) {
 	a.SetIcon(fyne.NewStaticResource("app.png", assets.App()))
 	box := newOutbox(link)
 	var u *UI
+	var screen Screen
 	var reader sync.WaitGroup
 	var over atomic.Bool
 	a.Lifecycle().SetOnStarted(func() {
-		u = New(Options{App: a, Clock: wall{}, Screen: newScreen(), Send: box.put, Open: a.OpenURL, Background: background})
+		screen = newScreen()
+		u = New(Options{App: a, Clock: wall{}, Screen: screen, Send: box.put, Open: a.OpenURL, Background: background})
 		box.put(desklink.Up{Ready: &desklink.Ready{PID: os.Getpid()}})
 		reader.Go(func() {
 			receive(link, func(d desklink.Down) { fyne.Do(func() { u.Handle(d) }) })
@@ -39,6 +42,9 @@ func Run(link *desklink.Child) {
 	box.close()
 	link.Close()
 	reader.Wait()
+	if c, ok := screen.(io.Closer); ok {
+		c.Close()
+	}
 }
 
 // receive hands every message on until the link ends.

@@ -15,6 +15,9 @@ type x11 struct {
 	conn  *xgb.Conn
 	root  *xproto.ScreenInfo
 	atoms map[string]xproto.Atom
+	// gate is nil where the server can't tell who presses.
+	gate    *gate
+	guarded map[fyne.Window]bool
 }
 
 // newScreen is nil where there is no X server.
@@ -25,7 +28,11 @@ func newScreen() Screen {
 		slog.Warn("The X server can't be asked for more than the toolkit asks", "err", err)
 		return nil
 	}
-	return &x11{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn), atoms: map[string]xproto.Atom{}}
+	g := newGate()
+	if g == nil {
+		slog.Warn("The X server can't tell the person's hand from a program's: clicks of programs count on cards")
+	}
+	return &x11{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn), atoms: map[string]xproto.Atom{}, gate: g, guarded: map[fyne.Window]bool{}}
 }
 
 type quiet struct{}

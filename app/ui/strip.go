@@ -37,6 +37,7 @@ type stripWindow struct {
 	bar     *canvas.Rectangle
 	words   *kit.Flow
 	key     *kit.Flow
+	robot   bool // the last press was not the person's
 	pause   *kit.Button
 	stop    *kit.Button
 	fold    *kit.Button
@@ -94,6 +95,9 @@ func (s *stripWindow) make() {
 		if s.ui.snap.Paused {
 			kind = snapshot.Resume
 		}
+		if kind == snapshot.Resume && s.robot { // stopping is never held up
+			return
+		}
 		s.ui.intent(snapshot.Intent{Kind: kind})
 	}).Slim()
 	s.stop = kit.NewButton("Stop", kit.Danger, send(snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})).Slim()
@@ -136,6 +140,12 @@ func (s *stripWindow) show() {
 		sc.ShowBare(s.win)
 	} else {
 		s.win.Show()
+	}
+	if sc := s.ui.o.Screen; sc != nil {
+		sc.Guard(s.win, func(_, mine bool) bool {
+			s.robot = !mine && !s.ui.remote()
+			return true
+		})
 	}
 	s.on = true
 	s.ui.open[s.win] = true

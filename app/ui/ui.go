@@ -46,6 +46,11 @@ type Screen interface {
 	// screen; Raise puts it above the others again.
 	PlaceTop(w fyne.Window, size fyne.Size)
 	Raise(w fyne.Window)
+	// Guard asks pass about each press in a window, of a key or a button, and
+	// tells it whether the person's own hand made it; it is not heard of unless
+	// it passes.
+	Guard(w fyne.Window, pass func(key, mine bool) bool)
+
 	// Drag puts a bare window where the pointer is at this place of it.
 	Drag(w fyne.Window, at fyne.Position)
 }
@@ -215,6 +220,7 @@ func (u *UI) show(name string) {
 	u.open[w] = true
 	u.redraw()
 	w.Show()
+	u.guard(w, func(line string) { u.refused(w, line) })
 	u.settleSize(w, fyne.Size{}, 6)
 	switch {
 	case name != snapshot.WindowMain:
