@@ -177,6 +177,8 @@ type small struct {
 	Screen // what cards do not use
 }
 
+func (small) Guard(fyne.Window, func(key, mine bool) bool) {}
+
 func (small) ShowCalm(w fyne.Window)       { w.Show() }
 func (small) Calm(fyne.Window)             {}
 func (small) Visible(fyne.Window) bool     { return true }
