@@ -135,6 +135,9 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	p.closers = append(p.closers, p.hub.Stop)
 	o := machine.Options{Paths: c.paths, Settings: p.set, Store: st, Record: rec, Keychain: keychain, Executors: executors, Kept: old,
 		Policy: c.run.policyOf(), Hub: p.hub, Folder: c.run.folder, ContainProblem: sh.Probe(ctx), Version: version, Log: p.log}
+	if p.hands != nil {
+		o.Display = displayOf(p.hands, p.log)
+	}
 	if kept {
 		o.RecordKey = key.Public().(ed25519.PublicKey)
 	} else {

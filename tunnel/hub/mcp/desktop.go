@@ -139,7 +139,11 @@ func (f *Face) launchApp(ctx context.Context, req *sdk.CallToolRequest, who Prin
 		if err != nil {
 			return nil, err
 		}
-		return said(fmt.Sprintf("Started %s (process %d). Its window may take a moment; take a picture.", what, got.PID), map[string]any{"status": "done", "pid": got.PID}), nil
+		which := fmt.Sprintf("%s (process %d)", what, got.PID)
+		if got.PID == 0 { // not every computer's program tells
+			which = what
+		}
+		return said(fmt.Sprintf("Started %s. Its window may take a moment; take a picture.", which), map[string]any{"status": "done", "pid": got.PID}), nil
 	})
 }
 
