@@ -7,7 +7,10 @@ import (
 	"context"
 	"image"
 	_ "image/jpeg"
+	"math/rand/v2"
 	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,5 +71,91 @@ func TestHandsSee(t *testing.T) {
 		if p.PID == pid {
 			t.Errorf("%v runs on", p)
 		}
+	}
+}
+
+// Killed at any moment of any action, it leaves no key and no button down: the
+// fresh one lets go of them.
+func TestHandsAreKilledWhileTheyHold(t *testing.T) {
+	t.Parallel()
+	d := apptest.New(t, apptest.Options{NoBus: true})
+	d.Start("xterm", "-title", "under it", "-geometry", "80x24+100+100", "-e", "cat")
+	d.WaitWindow(soon, "under it")
+	h := handsOn(t, d)
+	lost := make(chan struct{}, 1)
+	h.Listen(func(e hands.Event) {
+		if e.Lost {
+			lost <- struct{}{}
+		}
+	})
+	ctx := t.Context()
+	path := make([]image.Point, 400)
+	for i := range path {
+		path[i] = image.Pt(200+i, 300+i%20)
+	}
+	actions := []hands.Action{
+		{Kind: hands.HoldKey, Chord: "ctrl+shift+a", Hold: time.Minute},
+		{Kind: hands.Drag, Button: "left", Path: path, Modifiers: []string{"alt"}},
+		{Kind: hands.Type, Text: strings.Repeat("ÄÖ aA世界", 500)},
+		{Kind: hands.Key, Chord: "shift+x", Repeat: 100},
+		{Kind: hands.Press, Button: "left", At: &image.Point{X: 300, Y: 300}},
+	}
+	held := 0
+	for i, a := range append(actions, actions...) {
+		if err := h.Control(ctx, hands.Control{On: true, Colour: "#d9480f"}); err != nil {
+			t.Fatal(err)
+		}
+		a.Seen = time.Now()
+		done := make(chan error, 1)
+		go func() { done <- h.Act(ctx, a) }()
+		time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond)
+		held += d.Held()
+		pid := h.PID()
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		killed := time.Now()
+		if !d.Until(soon, func() bool { return h.PID() != pid && d.Held() == 0 }) {
+			t.Fatalf("%d: after %s %d keys or buttons are down", i, a.Kind, d.Held())
+		}
+		select {
+		case <-lost:
+		case <-time.After(soon):
+			t.Fatal("nothing told of the loss")
+		}
+		t.Logf("%s: all was up after %v", a.Kind, time.Since(killed).Round(time.Millisecond))
+		<-done
+		if n := d.Held(); n != 0 {
+			t.Fatalf("%d: after %s %d keys or buttons are down again", i, a.Kind, n)
+		}
+	}
+	if held == 0 {
+		t.Error("nothing was ever held")
+	}
+}
+
+// What ends it otherwise lets go, too: its link, a signal.
+func TestHandsLetGo(t *testing.T) {
+	t.Parallel()
+	d := apptest.New(t, apptest.Options{NoBus: true})
+	h := handsOn(t, d)
+	hold := func() {
+		t.Helper()
+		go h.Act(t.Context(), hands.Action{Kind: hands.HoldKey, Chord: "shift+a", Hold: time.Minute, Seen: time.Now()})
+		if !d.Until(soon, func() bool { return d.Held() == 2 }) {
+			t.Fatalf("%d keys are down", d.Held())
+		}
+	}
+	hold()
+	if err := syscall.Kill(h.PID(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Until(soon, func() bool { return d.Held() == 0 }) {
+		t.Error("keys are down after a signal")
+	}
+	hold()
+	h.Close()
+	if n := d.Held(); n != 0 {
+		t.Errorf("%d keys are down after its link has ended", n)
 	}
 }
