@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"localpc/app/kept"
 	"localpc/app/snapshot"
@@ -123,6 +125,10 @@ func notUndone(err error) sentence {
 		return "The folder is not there any more, or another one has taken its place, so nothing was undone."
 	case kept.Full(err):
 		return "The disk is full, so nothing was undone. Free some space, then try again."
+	case errors.Is(err, syscall.EROFS):
+		return "The disk that the folder is on can only be read, so nothing was undone. Make it writable, then try again."
+	case errors.Is(err, fs.ErrPermission):
+		return "You may not change something in that folder, so nothing was undone. Allow yourself to write there, then try again."
 	}
 	return "It could not be undone; all is as it was before, and this computer's log says why."
 }

@@ -2,9 +2,11 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,6 +147,32 @@ func TestUndoOfASessionAsks(t *testing.T) {
 	must(t, err)
 	if d.Detail.Exact != "Delete b\nDelete a" || !d.Detail.Entry.CanUndo {
 		t.Errorf("its detail says %+v", d.Detail)
+	}
+}
+
+// In a folder that can't be written to, the person learns why nothing was undone.
+func TestUndoWhereNothingMayBeWritten(t *testing.T) {
+	m, folder := keeping(t)
+	must(t, os.WriteFile(filepath.Join(folder, "a"), []byte("mine"), 0o600))
+	remove(t, m, "a")
+	say := "You may not change something in that folder"
+	if os.Geteuid() == 0 { // who may change everything, but on a disk that can only be read
+		say = "can only be read"
+		must(t, syscall.Mount(folder, folder, "", syscall.MS_BIND, ""))
+		t.Cleanup(func() { must(t, syscall.Unmount(folder, syscall.MNT_DETACH)) })
+		must(t, syscall.Mount("", folder, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	} else {
+		must(t, os.Chmod(folder, 0o500))
+		t.Cleanup(func() { must(t, os.Chmod(folder, 0o755)) })
+	}
+	undo := snapshot.Intent{Kind: snapshot.Undo, Entry: m.entry(t, "Delete a").ID}
+	if _, err := m.Intend(t.Context(), undo); err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "nothing was undone") {
+		t.Errorf("%v", err)
+	}
+	for err, say := range map[error]string{&os.PathError{Op: "open", Path: "a", Err: syscall.EACCES}: "You may not change", fmt.Errorf("a: %w", syscall.EROFS): "can only be read", os.ErrClosed: "log says why"} {
+		if got := string(notUndone(err)); !strings.Contains(got, say) {
+			t.Errorf("%v is told as %q", err, got)
+		}
 	}
 }
 

@@ -34,12 +34,12 @@ type Kept struct {
 	Bytes    int64    // of its old versions
 }
 
-// KeptStep is one change of a request. Object and Source are names of files in
-// the directory of kept versions: what was there before, and what was put there.
+// KeptStep is one change of a request. Object is the name of the file in the
+// directory of kept versions that was there before.
 type KeptStep struct {
-	N              int
-	Object, Source string
-	Body           string
+	N      int
+	Object string
+	Body   string
 }
 
 // inTx does all of fn or nothing.
@@ -57,8 +57,8 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-const insertStep = `INSERT INTO kept_steps (request, n, object, source, body) VALUES (?,?,?,?,?)
-	ON CONFLICT (request, n) DO UPDATE SET object = excluded.object, source = excluded.source, body = excluded.body`
+const insertStep = `INSERT INTO kept_steps (request, n, object, body) VALUES (?,?,?,?)
+	ON CONFLICT (request, n) DO UPDATE SET object = excluded.object, body = excluded.body`
 
 // KeepSteps notes steps of a request, which is noted with the first of them; a
 // step of a number that is there already is replaced.
@@ -79,7 +79,7 @@ func (s *Store) KeepSteps(ctx context.Context, k Kept, steps ...KeptStep) error 
 		}
 		defer insert.Close()
 		for _, st := range steps {
-			if _, err := insert.ExecContext(ctx, k.Request, st.N, st.Object, st.Source, st.Body); err != nil {
+			if _, err := insert.ExecContext(ctx, k.Request, st.N, st.Object, st.Body); err != nil {
 				return err
 			}
 		}
@@ -108,10 +108,6 @@ func (s *Store) KeepEnded(ctx context.Context, request string, bytes int64) (pla
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE kept SET place = ?, state = ?, bytes = ? WHERE request = ?`, place, KeptWhole, bytes, request); err != nil {
-			return err
-		}
-		// What it put back is where it was, and its own no more.
-		if _, err := tx.ExecContext(ctx, `UPDATE kept_steps SET source = '' WHERE request = ?`, request); err != nil {
 			return err
 		}
 		undoes, err := undoesOf(ctx, tx, request)
@@ -175,7 +171,7 @@ func (s *Store) Kepts(ctx context.Context) ([]Kept, error) {
 
 // KeptSteps are the steps of a request in their order.
 func (s *Store) KeptSteps(ctx context.Context, request string) ([]KeptStep, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT n, object, source, body FROM kept_steps WHERE request = ? ORDER BY n`, request)
+	rows, err := s.db.QueryContext(ctx, `SELECT n, object, body FROM kept_steps WHERE request = ? ORDER BY n`, request)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +179,7 @@ func (s *Store) KeptSteps(ctx context.Context, request string) ([]KeptStep, erro
 	var out []KeptStep
 	for rows.Next() {
 		var st KeptStep
-		if err := rows.Scan(&st.N, &st.Object, &st.Source, &st.Body); err != nil {
+		if err := rows.Scan(&st.N, &st.Object, &st.Body); err != nil {
 			return nil, err
 		}
 		out = append(out, st)
@@ -193,20 +189,19 @@ func (s *Store) KeptSteps(ctx context.Context, request string) ([]KeptStep, erro
 
 // KeptObjects are the names of all kept versions that a step knows.
 func (s *Store) KeptObjects(ctx context.Context) (map[string]bool, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT object, source FROM kept_steps WHERE object <> '' OR source <> ''`)
+	rows, err := s.db.QueryContext(ctx, `SELECT object FROM kept_steps WHERE object <> ''`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	out := map[string]bool{}
 	for rows.Next() {
-		var a, b string
-		if err := rows.Scan(&a, &b); err != nil {
+		var a string
+		if err := rows.Scan(&a); err != nil {
 			return nil, err
 		}
-		out[a], out[b] = true, true
+		out[a] = true
 	}
-	delete(out, "")
 	return out, rows.Err()
 }
 
