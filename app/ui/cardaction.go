@@ -96,6 +96,9 @@ func (b *actionBody) content() fyne.CanvasObject {
 		b.addPlace(col, w)
 	case b.screens != nil:
 		b.screens.add(col, w)
+		if len(r.Screens) > 0 {
+			_, _, r.Details = curtainWords(r) // it stands above
+		}
 		b.addExact(col, w)
 	default:
 		b.addExact(col, w)

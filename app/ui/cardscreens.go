@@ -7,7 +7,6 @@ import (
 	_ "image/jpeg" // what a look may be
 	_ "image/png"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"fyne.io/fyne/v2"
@@ -142,8 +141,9 @@ func (p *screensPart) add(col *fyne.Container, w float32) {
 		col.Add(kit.Pad(16, 0, 0, 0, p.only))
 		return
 	}
-	if p.o.card.Request.Looks {
-		col.Add(kit.Pad(4, 0, 0, 0, p.told))
+	col.Add(kit.Pad(4, 0, 0, 0, p.told))
+	if words, open, _ := curtainWords(p.o.card.Request); open {
+		col.Add(kit.Pad(12, 0, 0, 0, kit.Note(w, kit.ToneWarn, kit.Remote(words, kit.Plain("", kit.Ink))...)))
 	}
 	grid := kit.Wrap(w, thumbGap)
 	for _, t := range p.thumbs {
@@ -185,22 +185,28 @@ func (p *screensPart) look(screen string, l look) {
 var seeFor = map[consent.Scope]string{consent.Once: "It gets one picture of what you see.", consent.Session: "It sees what you see until the session ends.",
 	consent.Minutes15: "It sees what you see for the next 15 minutes.", consent.Always: "It may always see what you see, in this folder's sessions."}
 
-const (
-	hidden  = "hide list"
-	curtain = "Windows on your hide list are blacked out; anything else on "
-)
+// blackedOut is in what a request says of the windows that are not shown.
+const blackedOut = "blacked out"
+
+// curtainWords are what is said of the windows that are not shown, and the other
+// details. Where windows can't be told apart the request says so itself, and
+// that is said loudly.
+func curtainWords(r consent.Request) (words string, open bool, rest []string) {
+	for _, d := range r.Details {
+		if words == "" && strings.Contains(d, blackedOut) {
+			words, open = d, strings.Contains(d, "none is "+blackedOut)
+			continue
+		}
+		rest = append(rest, d)
+	}
+	return words, open, rest
+}
 
 // draw brings what depends on the choices up to date.
 func (p *screensPart) draw(s consent.Scope) {
-	r := p.o.card.Request
 	words := seeFor[s]
-	// Where windows can't be told apart, the request says so in its own words.
-	if said := slices.ContainsFunc(slices.Concat(r.Steps, r.Details), func(l string) bool { return strings.Contains(l, hidden) }); !said {
-		these := "these screens"
-		if len(p.thumbs) == 1 {
-			these = "this screen"
-		}
-		words = strings.TrimSpace(words + " " + curtain + these + " is visible.")
+	if more, open, _ := curtainWords(p.o.card.Request); more != "" && !open {
+		words = strings.TrimSpace(words + " " + consent.Visible(more, false))
 	}
 	p.told.Set(kit.Plain(words, kit.Dim))
 	n := 0

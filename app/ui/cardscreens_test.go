@@ -54,6 +54,7 @@ func (s *stage) screens(n int) desklink.Card {
 	r.Capability, r.Action, r.Exact, r.Containable, r.FullOffered, r.Wide = consent.CapabilityComputer, "see", "", false, false, nil
 	r.Title, r.Sentence = "See the screen", "Claude is requesting screen access"
 	r.Effects = []consent.Effect{{Kind: consent.EffectSee, Text: "sees what is on the screen"}}
+	r.Details = []string{"Windows on your hide list are blacked out; anything else on this screen is visible."}
 	r.Scopes, r.Looks = []consent.Scope{consent.Once, consent.Session, consent.Minutes15}, true
 	for i := range n {
 		name := []string{"DP-1", "HDMI-1", "DP-2", "DP-3", "DP-4"}[i]
@@ -71,6 +72,7 @@ func (s *stage) clicking() desklink.Card {
 	r.ID, r.Action, r.Title, r.Sentence = "click", "act", "Click in Firefox", "Claude wants to click in the window Order form"
 	r.Exact = "left click at 812, 440 of screen 1"
 	r.Effects = []consent.Effect{{Kind: consent.EffectControl, Text: "clicks once in the window Order form"}}
+	r.Details = []string{"The picture shows where it goes."}
 	r.Scopes = []consent.Scope{consent.Once}
 	r.Rule.Action, r.Rule.Exact = "act", r.Exact
 	return c
@@ -198,7 +200,7 @@ func TestScreenCardsHoldTheirContents(t *testing.T) {
 			w := s.u.card.win
 			w.Canvas().(test.WindowlessCanvas).SetScale(scale)
 			wayland := s.screens(1)
-			wayland.Request.Details = []string{"This desktop does not tell which windows there are, so your hide list can't be kept: everything on the screen is visible."}
+			wayland.Request.Details = []string{"Windows can't be told apart on this display, so none is blacked out: everything on this screen is visible. GNOME on Wayland tells no program which windows there are."}
 			for name, c := range map[string]desklink.Card{"one": s.screens(1), "two": s.screens(2), "three": s.screens(3), "five": s.screens(5), "click": s.clicking(), "wayland": wayland} {
 				c.Request.ID = name
 				s.show(c)

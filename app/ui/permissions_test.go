@@ -44,7 +44,9 @@ func (s *stage) settled(n *snapshot.Snapshot) {
 	n.Settings = snapshot.Settings{Name: "Workshop PC", Folder: "/home/person/Documents", Autostart: true, Data: "/home/person/.local/share/localpc", Version: "0.4.0",
 		Rates: []snapshot.Rate{{Capability: "session", Label: "Sessions", PerMinute: 60, Usual: 60}, {Capability: "files", Label: "Files", PerMinute: 3000, Usual: 3000},
 			{Capability: "shell", Label: "Commands", PerMinute: 300, Usual: 600}, {Capability: "network", Label: "Connections", PerMinute: 600, Usual: 600}},
-		Checks: []snapshot.Check{{Name: "Container", OK: true, Text: "Commands can be contained here."}, {Name: "Keychain", OK: false, Text: "The keychain is locked.", Remedy: "Unlock it, or log in again."}}}
+		Checks: []snapshot.Check{{Name: "Container", OK: true, Text: "Commands can be contained here."}, {Name: "Keychain", OK: false, Text: "The keychain is locked.", Remedy: "Unlock it, or log in again."}},
+		Computer: &snapshot.Computer{Clipboard: "own", HideUsual: true, Usual: []string{"=keepassxc", "=pinentry", "(Private Browsing)"}, Hide: []string{"Online banking", "=thunderbird"},
+			StopKey: "Ctrl+Alt+Escape"}}
 }
 
 // looks are the windows of settled things in their states.
@@ -74,6 +76,19 @@ var looks = []struct {
 		})
 	}, []string{"on the Keys page of Home", "Open the Keys page"}},
 	{"settings", snapshot.WindowSettings, func(s *stage, _ fyne.Window) {}, []string{"Start Local PC when you log in", "Paired with this computer only", "1 of 2 need a look", "What helps: Unlock it, or log in again.", "Version"}},
+	{"settings-computer", snapshot.WindowSettings, func(s *stage, w fyne.Window) {
+		s.snapshot(func(n *snapshot.Snapshot) {
+			c := *n.Settings.Computer
+			c.Problems = []string{"Windows can't be told apart on this display: nothing is blacked out in pictures."}
+			c.StopKeyProblem = "Ctrl+Alt+Escape belongs to another program, so it stops nothing here."
+			c.PerAction, c.Remote = true, true
+			c.Test = &snapshot.ScreenTest{Text: "1 of 2 screens is off: clicks land beside the mark.", Screens: []snapshot.Check{{Name: "Screen 1, 2560 × 1440", OK: true, Text: "All 5 marks were hit."},
+				{Name: "Screen 2, 1920 × 1080", Text: "A click landed 12 pixels to the right of its mark.", Remedy: "Set the same scale for both screens."}}}
+			n.Settings.Computer = &c
+		})
+		s.tap(w, "Show which")
+		s.u.settings.scroll.ScrollToOffset(fyne.NewPos(0, 420))
+	}, []string{"keepassxc · pinentry", "Online banking", "belongs to another program", "Something is off", "What helps: Set the same scale", "any program on this computer can answer cards"}},
 	{"settings-bare", snapshot.WindowSettings, func(s *stage, _ fyne.Window) {
 		s.snapshot(func(n *snapshot.Snapshot) {
 			n.Hub, n.Settings.Folder, n.Settings.Checks, n.Settings.Checking = snapshot.Hub{}, "", nil, true

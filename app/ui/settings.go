@@ -24,6 +24,7 @@ type settingsWindow struct {
 	*page
 	general *generalPart
 	caps    *capabilitiesPart
+	desktop *computerPart
 	limits  *limitsPart
 	hub     *hubPart
 	check   *checkPart
@@ -46,11 +47,11 @@ type change struct {
 func newSettingsWindow(u *UI) *settingsWindow {
 	s := &settingsWindow{}
 	s.page = newPage(u, snapshot.WindowSettings, "Settings", settingsWidth, 640, s.escape)
-	s.general, s.caps, s.limits = newGeneralPart(s), newCapabilitiesPart(s), newLimitsPart(s)
+	s.general, s.caps, s.desktop, s.limits = newGeneralPart(s), newCapabilitiesPart(s), newComputerPart(s), newLimitsPart(s)
 	s.hub, s.check, s.data, s.remove = newHubPart(s), newCheckPart(s), newDataPart(s), newRemovePage(s)
 	gap := func() fyne.CanvasObject { return kit.Pad(24, 0, 20, 0, kit.Rule()) }
 	leave := s.button("Remove from this computer…", kit.Danger, func() { s.remove.open() })
-	s.parts = kit.Column(0, s.general.root, gap(), s.caps.root, gap(), s.limits.root, gap(), s.hub.root, gap(), s.check.root, gap(), s.data.root, gap(),
+	s.parts = kit.Column(0, s.general.root, gap(), s.caps.root, s.desktop.root, gap(), s.limits.root, gap(), s.hub.root, gap(), s.check.root, gap(), s.data.root, gap(),
 		s.heading("Remove", "Takes sign-in, keys, settings and start-up off this computer. You are asked first.", nil),
 		kit.Pad(12, 0, 0, 0, kit.Row(0, leave, kit.Space())))
 	return s
@@ -72,13 +73,17 @@ func (s *settingsWindow) escape() {
 func (s *settingsWindow) rest() {
 	s.win.Canvas().Unfocus() // what was typed is saved
 	s.page.rest()
-	s.check.asked, s.hub.sure = false, false
+	s.check.asked, s.desktop.test.asked, s.hub.sure = false, false, false
 }
 
 func (s *settingsWindow) told(t desklink.Told) {
 	switch t.Intent {
 	case snapshot.Change:
+		s.desktop.told(t)
 		s.saved(t)
+	case snapshot.TestScreens:
+		s.desktop.told(t)
+		s.tell(t)
 	case snapshot.Remove:
 		s.remove.told(t)
 	case snapshot.SetCapability:
@@ -140,7 +145,7 @@ func (s *settingsWindow) draw() {
 		changed = s.remove.draw(snap) || changed
 		now = s.remove.root
 	} else {
-		for _, draw := range []func(snapshot.Snapshot) bool{s.general.draw, s.caps.draw, s.limits.draw, s.hub.draw, s.check.draw, s.data.draw} {
+		for _, draw := range []func(snapshot.Snapshot) bool{s.general.draw, s.caps.draw, s.desktop.draw, s.limits.draw, s.hub.draw, s.check.draw, s.data.draw} {
 			changed = draw(snap) || changed
 		}
 	}

@@ -341,17 +341,8 @@ func (c *checkPart) draw(s snapshot.Snapshot) (changed bool) {
 	}
 	c.list.Objects = nil
 	for _, k := range set.Checks {
-		sign := kit.Bold("✓", kit.OK)
-		if !k.OK {
-			sign = kit.Bold("▲", kit.Warn)
-		}
-		words := kit.Column(1, kit.NewLine(500, kit.Body, 2, kit.Remote(k.Name, kit.Bold("", kit.Ink))...),
-			kit.NewLine(500, kit.Body, 4, kit.Remote(k.Text, kit.Plain("", kit.Dim))...))
-		if k.Remedy != "" {
-			words.Add(kit.NewLine(500, kit.Body, 6, append([]kit.Span{kit.Plain("What helps: ", kit.Ink)}, kit.Remote(k.Remedy, kit.Plain("", kit.Ink))...)...))
-		}
 		c.list.Add(kit.Rule())
-		c.list.Add(kit.Pad(6, 0, 6, 0, kit.Cols(19, func(float32) []float32 { return []float32{16, 0} }, kit.NewFlow(16, kit.Body, sign), words)))
+		c.list.Add(kit.Pad(6, 0, 6, 0, checkLine(k)))
 	}
 	c.list.Hidden = len(set.Checks) == 0
 	return true

@@ -265,7 +265,7 @@ func (u *UI) count() {
 var seen = map[snapshot.IntentKind]bool{
 	snapshot.StopOne: true, snapshot.StopAll: true, snapshot.Pause: true, snapshot.Resume: true,
 	snapshot.Revoke: true, snapshot.SetMode: true, snapshot.SetCapability: true, snapshot.EndSession: true, snapshot.SelfTest: true,
-	snapshot.Dismiss: true,
+	snapshot.Dismiss: true, snapshot.TestScreens: true,
 }
 
 // told gives a sentence to the window that its intent came from.
