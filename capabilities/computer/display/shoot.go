@@ -111,15 +111,20 @@ func (d *desk) look(ctx context.Context, a hands.Ask) (m *moment, settled bool, 
 		hide := func(w space.Window) bool { return w.Ours || a.Hide.Hides(w) }
 		for _, s := range []space.Stack{before, after} {
 			black = append(black, s.Visible(m.area, hide)...)
-			m.name(s, a.Hide)
-		}
-		for _, w := range slices.Concat(over, overAfter) {
-			if hide(w) && !w.Minimized {
-				black = append(black, w.Frame)
+			for i, w := range s {
+				if a.Hide.Hides(w) && len(s.Visible(m.area, func(o space.Window) bool { return o.ID == s[i].ID })) > 0 {
+					m.name(w)
+				}
 			}
 		}
-		m.name(over, a.Hide)
-		m.name(overAfter, a.Hide)
+		for _, w := range slices.Concat(over, overAfter) {
+			if r := w.Frame.Intersect(m.area); !r.Empty() && hide(w) && !slices.Contains(black, r) {
+				black = append(black, r)
+				if a.Hide.Hides(w) {
+					m.name(w)
+				}
+			}
+		}
 		m.stack = after
 		if a.Window != nil {
 			now, err := areaOf(a, m.layout, after)
@@ -164,24 +169,19 @@ func areaOf(a hands.Ask, l space.Layout, s space.Stack) (image.Rectangle, error)
 	}
 }
 
-// name adds the programs of s that hide blacks out in the area.
-func (m *moment) name(s space.Stack, hide hands.Curtain) {
-	for i, w := range s {
-		if w.Ours || w.Minimized || !hide.Hides(w) {
-			continue
-		}
-		shows := s.Visible(m.area, func(o space.Window) bool { return o.ID == s[i].ID })
-		if len(shows) == 0 {
-			continue
-		}
-		m.curtain = true
-		name := w.App
-		if name == "" {
-			name = w.Class
-		}
-		if !slices.Contains(m.hidden, name) {
-			m.hidden = append(m.hidden, name)
-		}
+// name says that w is blacked out in the area; this program's own windows are
+// never said.
+func (m *moment) name(w space.Window) {
+	if w.Ours {
+		return
+	}
+	m.curtain = true
+	name := w.App
+	if name == "" {
+		name = w.Class
+	}
+	if !slices.Contains(m.hidden, name) {
+		m.hidden = append(m.hidden, name)
 	}
 }
 

@@ -27,7 +27,10 @@ type x11Windows struct {
 	*xconn
 	res, shape bool
 	mask       uint32 // what of an id is the client's own
+	trail      *trail
+	ears       *xconn // hears of changes; nobody waits for an answer on it
 	mine       xproto.Window
+	times      chan xproto.Timestamp // of what now asked for
 }
 
 func newX11Windows(name string) (*x11Windows, error) {
@@ -35,26 +38,56 @@ func newX11Windows(name string) (*x11Windows, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &x11Windows{xconn: c, mask: xproto.Setup(c.Conn).ResourceIdMask}
+	w := &x11Windows{xconn: c, mask: xproto.Setup(c.Conn).ResourceIdMask, trail: newTrail(), times: make(chan xproto.Timestamp, 1)}
 	if _, w.res = c.extension("X-Resource"); w.res {
 		v, err := res.QueryVersion(c.Conn, 1, 2).Reply()
 		w.res = err == nil && (v.ServerMajor > 1 || v.ServerMinor >= 2)
 	}
 	_, w.shape = c.extension("SHAPE")
-	if w.mine, err = xproto.NewWindowId(c.Conn); err == nil {
-		err = xproto.CreateWindowChecked(c.Conn, 0, w.mine, c.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0,
-			xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, xproto.EventMaskPropertyChange}).Check()
-	}
-	if err != nil {
+	if w.ears, err = dialX11(name); err != nil {
 		c.close()
 		return nil, err
 	}
+	ears := w.ears.Conn
+	if w.mine, err = xproto.NewWindowId(ears); err == nil {
+		err = xproto.CreateWindowChecked(ears, 0, w.mine, c.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0,
+			xproto.CwOverrideRedirect|xproto.CwEventMask, []uint32{1, xproto.EventMaskPropertyChange}).Check()
+	}
+	if err == nil {
+		err = xproto.ChangeWindowAttributesChecked(ears, c.root, xproto.CwEventMask, []uint32{xproto.EventMaskSubstructureNotify}).Check()
+	}
+	if err != nil {
+		w.ears.close()
+		c.close()
+		return nil, err
+	}
+	w.ears.heard = true
+	go w.ears.each(w.event)
 	return w, nil
 }
 
+func (x *x11Windows) close() {
+	x.ears.close()
+	x.xconn.close()
+	<-x.ears.gone
+}
+
 func (x *x11Windows) list(ctx context.Context) (stack, over space.Stack, err error) {
-	err = x.do(ctx, func() error { stack, over, err = x.read(); return err })
-	return stack, over, err
+	err = x.do(ctx, func() error {
+		if stack, over, err = x.read(); err != nil {
+			return err
+		}
+		// Every move until now has been heard of when this returns.
+		if _, err := x.now(ctx); err != nil {
+			return err
+		}
+		over = append(over, x.trail.old()...)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return stack, over, nil
 }
 
 // seen is one child of the root window, or a client that is not on the screen.
@@ -283,6 +316,9 @@ func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
 		if w.App == "" {
 			w.App = w.Class
 		}
+		if !s.off {
+			x.trail.at(s.top, w)
+		}
 		if s.through && !s.off {
 			over = append(over, w)
 		} else {
@@ -366,7 +402,7 @@ const focusWait = 2 * time.Second
 
 func (x *x11Windows) focus(ctx context.Context, w space.Window, raise bool) error {
 	id := xproto.Window(w.ID)
-	if err := x.do(ctx, func() error { return x.activate(id, w.Minimized, raise) }); err != nil {
+	if err := x.do(ctx, func() error { return x.activate(ctx, id, w.Minimized, raise) }); err != nil {
 		return err
 	}
 	for end := time.Now().Add(focusWait); ; {
@@ -412,8 +448,11 @@ func (x *x11Windows) hasFocus(id xproto.Window) bool {
 	return false
 }
 
-func (x *x11Windows) activate(id xproto.Window, minimized, raise bool) error {
-	now := x.now()
+func (x *x11Windows) activate(ctx context.Context, id xproto.Window, minimized, raise bool) error {
+	now, err := x.now(ctx)
+	if err != nil {
+		return err
+	}
 	managed := slices.Contains(x.cardinals(x.root, "_NET_SUPPORTED"), uint32(x.atom("_NET_ACTIVE_WINDOW"))) && len(x.cardinals(x.root, "_NET_SUPPORTING_WM_CHECK")) > 0
 	if managed && (raise || minimized) {
 		const pager = 2 // not a program that pushes itself to the front
@@ -444,17 +483,51 @@ func (x *x11Windows) send(to, about xproto.Window, typ string, mask uint32, data
 	return xproto.SendEventChecked(x.Conn, false, to, mask, string(e.Bytes())).Check()
 }
 
-// now is the server's time, which it says with every change of a property.
-func (x *x11Windows) now() xproto.Timestamp {
-	xproto.ChangeProperty(x.Conn, xproto.PropModeAppend, x.mine, xproto.AtomWmName, xproto.AtomString, 8, 0, nil)
-	xproto.GetInputFocus(x.Conn).Reply() // the event is here when its answer is
-	for {
-		e, err := x.PollForEvent()
-		if e == nil && err == nil {
-			return xproto.TimeCurrentTime
+// now is the server's time, which it says with every change of a property; by
+// then all events that came before have been heard. Its caller has the token.
+func (x *x11Windows) now(ctx context.Context) (xproto.Timestamp, error) {
+	select {
+	case <-x.times: // one that nobody waited for
+	default:
+	}
+	xproto.ChangeProperty(x.ears.Conn, xproto.PropModeAppend, x.mine, xproto.AtomWmName, xproto.AtomString, 8, 0, nil)
+	select {
+	case t := <-x.times:
+		return t, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-x.ears.gone:
+		return 0, errGone
+	}
+}
+
+func (x *x11Windows) event(e xgb.Event) {
+	box := func(x, y int16, w, h, border uint16) image.Rectangle {
+		return image.Rect(0, 0, int(w)+2*int(border), int(h)+2*int(border)).Add(image.Pt(int(x), int(y)))
+	}
+	switch e := e.(type) {
+	case xproto.PropertyNotifyEvent:
+		select {
+		case x.times <- e.Time:
+		default:
 		}
-		if p, ok := e.(xproto.PropertyNotifyEvent); ok {
-			return p.Time
+	case xproto.ConfigureNotifyEvent:
+		x.trail.moved(e.Window, box(e.X, e.Y, e.Width, e.Height, e.BorderWidth))
+	case xproto.UnmapNotifyEvent:
+		x.trail.left(e.Window)
+	case xproto.ReparentNotifyEvent:
+		x.trail.left(e.Window)
+	case xproto.DestroyNotifyEvent:
+		x.trail.left(e.Window)
+		x.trail.forget(e.Window)
+	case xproto.MapNotifyEvent:
+		if x.trail.came(e.Window) {
+			return
+		}
+		// It may be gone again before the windows are listed.
+		for _, s := range x.look([]xproto.Window{e.Window}) {
+			s.client = x.inside(s.top)
+			x.describe([]*seen{s})
 		}
 	}
 }

@@ -17,7 +17,12 @@ import (
 	"localpc/capabilities/computer/hands"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if how := os.Getenv("DISPLAY_TEST_FLING"); how != "" {
+		fling(how)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is how long a test waits for what takes milliseconds on a computer
 // that has nothing else to do.

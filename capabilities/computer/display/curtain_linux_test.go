@@ -1,0 +1,156 @@
+package display
+
+import (
+	"image"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/jezek/xgb/xproto"
+
+	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
+)
+
+// fling is a program with a window of one colour that nothing else on the
+// screen has, and the class of a password manager; it never keeps still.
+func fling(how string) {
+	c, err := dialX11(os.Getenv("DISPLAY"))
+	if err != nil {
+		os.Exit(1)
+	}
+	w, _ := xproto.NewWindowId(c.Conn)
+	err = xproto.CreateWindowChecked(c.Conn, 0, w, c.root, 0, 0, 90, 70, 0, xproto.WindowClassInputOutput, 0,
+		xproto.CwBackPixel|xproto.CwOverrideRedirect, []uint32{0xff00ff, 1}).Check()
+	if err != nil {
+		os.Exit(1)
+	}
+	const class = "keepassxc\x00KeePassXC\x00"
+	xproto.ChangeProperty(c.Conn, xproto.PropModeReplace, w, xproto.AtomWmClass, xproto.AtomString, 8, uint32(len(class)), []byte(class))
+	xproto.MapWindow(c.Conn, w)
+	for {
+		at := []uint32{uint32(rand.IntN(500)), uint32(rand.IntN(300))}
+		switch how {
+		case "moves":
+			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowX|xproto.ConfigWindowY, at)
+		case "grows":
+			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowWidth|xproto.ConfigWindowHeight, []uint32{40 + at[0], 40 + at[1]})
+		case "comes and goes":
+			xproto.UnmapWindow(c.Conn, w)
+			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowX|xproto.ConfigWindowY, at)
+			xproto.MapWindow(c.Conn, w)
+		}
+		if _, err := xproto.GetInputFocus(c.Conn).Reply(); err != nil {
+			os.Exit(0)
+		}
+	}
+}
+
+// leaks is where img has the secret's colour.
+func leaks(img image.Image) (at []image.Point) {
+	b := img.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if r, g, b, _ := img.At(x, y).RGBA(); r > 0x8000 && g < 0x4000 && b > 0x8000 {
+				at = append(at, image.Pt(x, y))
+			}
+		}
+	}
+	return at
+}
+
+var usual = hands.Curtain{Words: hands.Usual}
+
+func TestHiddenWindowNeverShows(t *testing.T) {
+	for _, how := range []string{"moves", "grows", "comes and goes"} {
+		t.Run(how, func(t *testing.T) {
+			name := xvfb(t, "640x400")
+			paint(t, name, "#3060c0")
+			h := openAt(t, name)
+			t.Setenv("DISPLAY_TEST_FLING", how)
+			start(t, name, os.Args[0])
+			shoot := func(hide hands.Curtain) (hands.Shot, []image.Point) {
+				s, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen, Format: hands.PNG, Hide: hide})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s, leaks(decode(t, s))
+			}
+			eventually(t, "the window without a curtain", func() bool {
+				_, at := shoot(hands.Curtain{})
+				return len(at) > 0
+			})
+			for range 40 {
+				s, at := shoot(usual)
+				if len(at) > 0 {
+					t.Fatalf("%d pixels of the hidden window are in the picture, from %v", len(at), at[0])
+				}
+				if !slices.Equal(s.Hidden, []string{filepath.Base(os.Args[0])}) {
+					t.Fatalf("hidden: %q", s.Hidden)
+				}
+			}
+		})
+	}
+}
+
+// TestCurtain: what is black, and what is not, in a picture of known windows.
+func TestCurtain(t *testing.T) {
+	name := xvfb(t, "640x400")
+	paint(t, name, "#3060c0")
+	run(t, name, "xrandr", "--setmonitor", "left", "320/80x400/100+0+0", "screen")
+	run(t, name, "xrandr", "--setmonitor", "right", "320/80x400/100+320+0", "none")
+	h := openAt(t, name)
+	start(t, name, "xterm", "-geometry", "20x6+100+120", "-bg", "#ff00ff", "-fg", "#ff00ff", "-cr", "#ff00ff", "-class", "Bitwarden")
+	other := start(t, name, "xterm", "-geometry", "20x6+400+120", "-bg", "#ff00ff", "-fg", "#ff00ff", "-cr", "#ff00ff", "-title", "notes")
+	eventually(t, "both windows", func() bool {
+		s, err := h.Windows(within(t))
+		return err == nil && len(s) == 2
+	})
+	count := func(a hands.Ask) (left, right int, s hands.Shot) {
+		t.Helper()
+		a.Area, a.Format = wholeScreen, hands.PNG
+		s, err := h.Shoot(within(t), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range leaks(decode(t, s)) {
+			if p.X < 320 {
+				left++
+			} else {
+				right++
+			}
+		}
+		return left, right, s
+	}
+	eventually(t, "both windows' colour", func() bool {
+		l, r, _ := count(hands.Ask{})
+		return l > 1000 && r > 1000
+	})
+	if l, r, s := count(hands.Ask{Hide: usual}); l != 0 || r < 1000 || !slices.Equal(s.Hidden, []string{"xterm"}) {
+		t.Errorf("behind the curtain: %d and %d pixels, hidden %q", l, r, s.Hidden)
+	}
+	if l, r, s := count(hands.Ask{Hide: hands.Curtain{Words: []string{"NOTES"}}}); l < 1000 || r != 0 || len(s.Hidden) != 1 {
+		t.Errorf("by its title: %d and %d pixels, hidden %q", l, r, s.Hidden)
+	}
+	if l, r, s := count(hands.Ask{Dark: []int{1}}); l < 1000 || r != 0 || len(s.Hidden) != 0 {
+		t.Errorf("a screen that is not shared: %d and %d pixels", l, r)
+	}
+	if err := h.Control(within(t), hands.Control{Own: []int{other.Process.Pid}}); err != nil {
+		t.Fatal(err)
+	}
+	l, r, s := count(hands.Ask{})
+	if l < 1000 || r != 0 || len(s.Hidden) != 0 {
+		t.Errorf("a window of our own: %d and %d pixels, hidden %q", l, r, s.Hidden)
+	}
+	for _, w := range s.Stack {
+		if w.Ours != (w.PID == other.Process.Pid) {
+			t.Errorf("whose window: %+v", w)
+		}
+	}
+	i := slices.IndexFunc(s.Stack, func(w space.Window) bool { return w.Ours })
+	if _, err := h.Shoot(within(t), hands.Ask{Window: &s.Stack[i]}); err == nil {
+		t.Error("a picture of our own window was taken")
+	}
+}
