@@ -50,7 +50,8 @@ type Hands interface {
 	Control(ctx context.Context, c Control) error
 	// Release lets go of every key and button that Act holds down.
 	Release(ctx context.Context) error
-	// Target draws one target at each of points, at its middle, in place of those
+	// Target draws one target at each of points, at its middle, in TargetColour at
+	// its edges, and the same on all sides of the middle; in place of those
 	// that were drawn before; none takes them away. It is for the screen test:
 	// Act reaches targets although they are this program's, where its action is
 	// marked Test. Hits are the device pixels at which they were clicked since.
@@ -120,6 +121,8 @@ type Ask struct {
 	Cursor bool `json:"cursor,omitempty"`
 	// Hide are the windows that are blacked out, beside this program's own.
 	Hide Curtain `json:"hide"`
+	// Test: it is the screen test's, so its targets are not blacked out.
+	Test bool `json:"test,omitempty"`
 	// Mark, in device pixels, draws rings where an action would go: only for the
 	// pictures on cards.
 	Mark []image.Point `json:"mark,omitempty"`

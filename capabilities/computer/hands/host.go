@@ -2,6 +2,7 @@ package hands
 
 import (
 	"context"
+	"image/color"
 	"time"
 )
 
@@ -32,6 +33,9 @@ const (
 
 // ClipOwnFor is how long a session may read what it put on the clipboard.
 const ClipOwnFor = 30 * time.Second
+
+// TargetColour is the colour of a target's edges: one that desktops do not have.
+var TargetColour = color.RGBA{R: 0xff, G: 0x00, B: 0xc8, A: 0xff}
 
 // Use says that a session sees the screens, or has mouse and keyboard.
 type Use struct {
