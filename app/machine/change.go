@@ -33,6 +33,7 @@ var rateLabels = []struct{ capability, label string }{
 	{consent.CapabilityFiles, "File requests"},
 	{consent.CapabilityShell, "Commands"},
 	{consent.CapabilityNetwork, "Connections"},
+	{consent.CapabilityComputer, "Screen, mouse and keyboard"},
 }
 
 func rateIn(r *settings.Rates, capability string) *int {
@@ -45,6 +46,8 @@ func rateIn(r *settings.Rates, capability string) *int {
 		return &r.Shell
 	case consent.CapabilityNetwork:
 		return &r.Network
+	case consent.CapabilityComputer:
+		return &r.Computer
 	}
 	return nil
 }
@@ -58,12 +61,16 @@ func (m *Machine) shownSettings(set settings.Settings) snapshot.Settings {
 	}
 	usual := settings.UsualRates
 	for _, r := range rateLabels {
+		if r.capability == consent.CapabilityComputer && m.controls.exec == nil {
+			continue
+		}
 		shown := snapshot.Rate{Capability: r.capability, Label: r.label, PerMinute: *rateIn(&set.Rates, r.capability), Usual: *rateIn(&usual, r.capability)}
 		if shown.PerMinute == 0 {
 			shown.PerMinute = shown.Usual
 		}
 		s.Rates = append(s.Rates, shown)
 	}
+	s.Computer = m.controls.settings(set)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.Autostart, s.AutostartProblem = m.starts.on, m.starts.problem
@@ -123,6 +130,14 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 	if c.KeepGB != nil && (*c.KeepGB < -1 || *c.KeepGB > settings.MaxKeepGB) {
 		return snapshot.Reply{}, sentence(fmt.Sprintf("Old versions may take from 1 to %d GB.", settings.MaxKeepGB))
 	}
+	if err := checkComputer(c); err != nil {
+		return snapshot.Reply{}, err
+	}
+	if changesComputer(c) {
+		if err := m.note(ctx, "screen, mouse and keyboard set", computerWords(c)); err != nil {
+			return snapshot.Reply{}, err
+		}
+	}
 	if len(c.Rates) > 0 {
 		if err := m.note(ctx, "rates set", fmt.Sprint(c.Rates)); err != nil {
 			return snapshot.Reply{}, err
@@ -139,7 +154,7 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 			return snapshot.Reply{}, sentence(upper(err.Error()) + ".")
 		}
 	}
-	if c.Name != nil || c.Folder != nil || len(c.Rates) > 0 || c.KeepGB != nil {
+	if c.Name != nil || c.Folder != nil || len(c.Rates) > 0 || c.KeepGB != nil || changesComputer(c) {
 		err := m.save(func(s *settings.Settings) {
 			s.Name, s.Folder = name, folder
 			if c.KeepGB != nil {
@@ -148,6 +163,7 @@ func (m *Machine) change(ctx context.Context, c *snapshot.Changes) (snapshot.Rep
 			for capability, n := range c.Rates {
 				*rateIn(&s.Rates, capability) = n
 			}
+			setComputer(&s.Computer, c)
 		})
 		if err != nil {
 			return snapshot.Reply{}, err

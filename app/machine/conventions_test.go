@@ -53,7 +53,7 @@ var mayImport = []struct {
 	{"app/desklink", []string{"app/snapshot", "consent", "capabilities/computer/space", "capabilities/computer/hands", "tunnel/wire"}},
 	{"app/tray", []string{"app/snapshot", "assets"}},
 	{"app/ui/...", []string{"app/snapshot", "app/desklink", "consent/...", "assets", "app/ui/..."}},
-	{"app/machine", []string{"tunnel", "tunnel/autogpt", "tunnel/wire/...", "consent/...", "capabilities", "app/snapshot", "app/store", "app/kept", "app/settings", "app/login", "app/setup"}},
+	{"app/machine", []string{"tunnel", "tunnel/autogpt", "tunnel/wire/...", "consent/...", "capabilities", "capabilities/computer/hands", "capabilities/computer/space", "app/snapshot", "app/store", "app/kept", "app/settings", "app/login", "app/setup"}},
 	{"app/cmd/localpc-spawn", []string{"capabilities/shell/spawn"}},
 	{"app/cmd/localpc-hub", []string{"tunnel/...", "consent"}},
 	{"app/cmd/localpc-desktop", []string{"app/ui/...", "app/desklink", "app/snapshot", "capabilities/computer/display"}},

@@ -73,7 +73,9 @@ func (m *Machine) dispatch(tunnelCtx context.Context, msg wire.Message, x tunnel
 		// Its decision is recorded before this returns.
 		m.journal.asking(req)
 		m.flights.asks(t.id, req)
+		forget := m.controls.asks(req, t.call)
 		grant, err := m.gate.Authorize(t.ctx, req)
+		forget()
 		if err != nil {
 			return "", nil, m.declined(req, err)
 		}
@@ -253,6 +255,7 @@ func (t *task) request(d capabilities.Description) consent.Request {
 			Capability: t.executor.Name(), Action: d.Action, Exact: d.Rule.Exact, Env: d.Rule.Env, Cwd: d.Rule.Cwd, Effects: effectKinds(d.Effects)},
 		Command: t.command, Arrived: t.arrived, Deadline: t.deadline,
 	}
+	r.Screens, r.Looks = d.Screens, d.Looks
 	if d.NoOnce {
 		r.Scopes = d.Scopes
 	}

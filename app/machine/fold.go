@@ -13,10 +13,10 @@ const foldBytes = 64 << 10
 
 // foldKey names the kind of a question: those of one kind go onto one card,
 // which offers the same for all of them. "" goes alone: what is of high risk is
-// looked at by itself, and a session card, or one about folders, has choices of
-// its own.
+// looked at by itself, and a session card, or one about folders or the screen, has
+// choices, or pictures, of its own.
 func foldKey(r consent.Request) string {
-	if r.Session == "" || r.Risk >= consent.RiskHigh || opens(r) || r.Capability == consent.CapabilityFolders {
+	if r.Session == "" || r.Risk >= consent.RiskHigh || opens(r) || r.Capability == consent.CapabilityFolders || r.Capability == consent.CapabilityComputer {
 		return ""
 	}
 	key := []string{r.Hub, r.Principal.ID, r.Session, r.Capability, r.Action, string(r.Mode), effectKinds(r.Effects), string(rune('0' + r.Risk))}

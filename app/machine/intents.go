@@ -122,6 +122,8 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		return m.change(ctx, in.Changes)
 	case snapshot.SelfTest:
 		return m.selfTest()
+	case snapshot.TestScreens:
+		return m.controls.testScreens()
 	case snapshot.Undo, snapshot.UndoSession:
 		return m.undo(ctx, in)
 	case snapshot.Remove:
@@ -157,6 +159,7 @@ func (m *Machine) revoke(ctx context.Context, id string) (snapshot.Reply, error)
 	}
 	m.changed()
 	m.cut(ctx, gone) // what was begun with the permission ends with it
+	m.controls.revoked(gone)
 	m.chats.browser.reset()
 	if err := m.o.Record.Happened(ctx, "revoked", id); err != nil {
 		m.log.Error("A revocation could not be recorded", "err", err)
@@ -188,6 +191,7 @@ func (m *Machine) showWindow(window string) (snapshot.Reply, error) {
 	switch window { // the desktop has a list of its own for that
 	case snapshot.WindowSettings:
 		m.lookAtAutostart()
+		m.background(m.controls.find)
 	case snapshot.WindowPair:
 		m.clients.look()
 	}
@@ -202,7 +206,7 @@ func (m *Machine) allowNext(ctx context.Context, entry string) (snapshot.Reply, 
 	if err != nil {
 		return snapshot.Reply{}, err
 	}
-	c := consent.Choice{Scope: consent.Once}
+	c := consent.Choice{Scope: consent.Once, Screens: chosenOf(r)}
 	if r.Capability == consent.CapabilitySession {
 		folders := m.sessions.suggestions(r)
 		if len(folders) == 0 {

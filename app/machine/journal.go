@@ -291,6 +291,14 @@ func (j *journal) later(r consent.Request, o record.Outcome, by string, once boo
 	j.m.changed()
 }
 
+// note puts a line into the log that is no request's. reason is its detail.
+func (j *journal) note(e snapshot.Entry, reason string) {
+	j.mu.Lock()
+	j.put(&item{e: e, reason: reason})
+	j.mu.Unlock()
+	j.m.changed()
+}
+
 // failed notes a request that could not be described.
 func (j *journal) failed(r consent.Request, err error) {
 	j.mu.Lock()
@@ -453,6 +461,9 @@ func (j *journal) detail(ctx context.Context, id string) (*snapshot.Detail, erro
 			d.Notes = append(d.Notes, "The output is not kept any more.")
 		}
 		d.Output = string(out)
+		if typ := pictureType(e, out); typ != "" {
+			d.Output, d.Picture, d.PictureType = "", out, typ
+		}
 	}
 	return &d, nil
 }

@@ -13,6 +13,7 @@ import (
 	"localpc/app/login"
 	"localpc/app/settings"
 	"localpc/app/snapshot"
+	"localpc/consent"
 	"localpc/tunnel"
 	"localpc/tunnel/autogpt"
 	"localpc/tunnel/wire"
@@ -281,7 +282,8 @@ func (l *link) hello() wire.Hello {
 	s := l.m.o.Settings.Get()
 	names := []string{}
 	for _, c := range l.m.registry.All() {
-		if c.Name() != capFolders { // of the other protocol
+		// Those of the other protocol are not named here, nor is what is off.
+		if c.Name() != capFolders && (c.Name() != consent.CapabilityComputer || l.m.controls.offered()) {
 			names = append(names, c.Name())
 		}
 	}
@@ -306,6 +308,7 @@ func (l *link) onState(s tunnel.State) {
 	if s.Phase != tunnel.Connecting {
 		defer l.tell()
 	}
+	l.m.controls.void()
 	l.set(func(v *linkState) {
 		v.hub.Online = s.Phase == tunnel.Online
 		switch s.Phase {

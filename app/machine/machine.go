@@ -20,6 +20,7 @@ import (
 	"localpc/app/snapshot"
 	"localpc/app/store"
 	"localpc/capabilities"
+	"localpc/capabilities/computer/hands"
 	"localpc/consent"
 	"localpc/consent/policy"
 	"localpc/consent/record"
@@ -56,12 +57,15 @@ type Hooks struct {
 	// Notify says that somebody is needed; "" takes the notification away.
 	Notify func(title, body string)
 	Quit   func()
+	// Own are the processes whose windows are this program's: black in every
+	// picture, and out of reach. Machine.Changed tells that they changed.
+	Own func() []int
 	// Remove ends the program, and takes it off the computer then; keep leaves
 	// the record and what belongs to it.
 	Remove func(keep bool)
 }
 
-// Options build a Machine. All but Keychain, Unkept, Kept, Hub, Folder, Warnings,
+// Options build a Machine. All but Keychain, Unkept, Hands, Kept, Hub, Folder, Warnings,
 // Autostart, Clients, SelfTest and Hooks are needed.
 type Options struct {
 	Paths    settings.Paths
@@ -80,6 +84,8 @@ type Options struct {
 	// answers at once, and the same for as long as this program runs: a person's
 	// consent there is tied to it. nil: this machine has none to offer.
 	Display func() Display
+	// Hands touches the display, for the Executors' Computer; nil: there is none.
+	Hands hands.Hands
 	// Kept holds old versions; nil: nothing can be undone.
 	Kept   Kept
 	Policy policy.Policy
@@ -125,6 +131,7 @@ type Machine struct {
 	link     *link
 	lists    *lists
 	metrics  *metrics
+	controls *controls
 	pub      *publisher
 
 	mu       sync.Mutex
@@ -177,6 +184,7 @@ func New(o Options) (*Machine, error) {
 	m.undos = undos{m}
 	m.keys = &programKeys{m: m}
 	m.clients = &clients{m: m}
+	m.controls = newControls(m)
 	m.registry = capabilities.NewRegistry(append([]capabilities.Capability{m.sessions, m.chats, m.undos}, o.Executors...)...)
 	m.gate = consent.New(consent.Options{Decider: pausable{m, o.Policy}, Prompter: m.asks, Recorder: ending{clipped{m}, m}, Book: book{o.Store, m.asks}, Log: o.Log})
 	return m, nil
@@ -198,6 +206,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	m.background(m.pub.run)
 	m.background(m.verify)
 	m.background(m.expire)
+	m.background(m.controls.run)
 	m.lookAtAutostart()
 	m.link.ops.Lock()
 	if m.link.state().id == "" { // else it was paired meanwhile, and has begun
@@ -326,7 +335,10 @@ func (m *Machine) background(fn func(ctx context.Context)) bool {
 	return true
 }
 
-func (m *Machine) changed() { m.pub.kick() }
+func (m *Machine) changed() {
+	m.pub.kick()
+	m.controls.kick()
+}
 
 // Changed has a new snapshot made, after something that a part of the program
 // outside of the machine has done.
@@ -338,6 +350,7 @@ func (m *Machine) notify(r *consent.Request) {
 			f.Freeze(r != nil)
 		}
 	}
+	m.controls.looks(r)
 	if m.o.Hooks.Notify == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"strings"
 	"time"
 
 	"localpc/capabilities"
@@ -34,6 +35,10 @@ func waitOf(p wire.Payload) time.Duration {
 		ms = p.WaitMS
 	case *wire.FileSearch:
 		ms = p.WaitMS
+	default:
+		if _, wait := ofComputer(p); wait != nil {
+			ms = *wait
+		}
 	}
 	switch p.(type) {
 	case *autogpt.DirectoryList, *autogpt.Attach, *autogpt.Activate, *autogpt.Restore, *autogpt.Detach:
@@ -79,6 +84,9 @@ func sessionOf(p wire.Payload) string {
 	case *wire.Metrics:
 		return p.SessionID
 	}
+	if session, _ := ofComputer(p); session != nil {
+		return *session
+	}
 	return ""
 }
 
@@ -105,7 +113,39 @@ func address(p wire.Payload, session string, wait time.Duration) {
 		p.SessionID, p.WaitMS = session, ms
 	case *wire.FileMove:
 		p.SessionID, p.WaitMS = session, ms
+	default:
+		if s, w := ofComputer(p); s != nil {
+			*s, *w = session, ms
+		}
 	}
+}
+
+// ofComputer are the fields of a request for screen, mouse and keyboard that say
+// of which session it is and how long its client can wait; nil for others.
+func ofComputer(p wire.Payload) (session *string, waitMS *int) {
+	switch p := p.(type) {
+	case *wire.Screenshot:
+		return &p.SessionID, &p.WaitMS
+	case *wire.InputAction:
+		return &p.SessionID, &p.WaitMS
+	case *wire.ComputerQuery:
+		return &p.SessionID, &p.WaitMS
+	case *wire.Windows:
+		return &p.SessionID, &p.WaitMS
+	case *wire.WindowFocus:
+		return &p.SessionID, &p.WaitMS
+	case *wire.Apps:
+		return &p.SessionID, &p.WaitMS
+	case *wire.AppLaunch:
+		return &p.SessionID, &p.WaitMS
+	case *wire.ClipRead:
+		return &p.SessionID, &p.WaitMS
+	case *wire.ClipWrite:
+		return &p.SessionID, &p.WaitMS
+	case *wire.Permissions:
+		return &p.SessionID, &p.WaitMS
+	}
+	return nil, nil
 }
 
 // titleOf names a request that no executor has described.
@@ -137,6 +177,26 @@ func titleOf(c capabilities.Call) string {
 		return "See how busy this computer is"
 	case *wire.SessionOpen:
 		return "Open a session"
+	case *wire.Screenshot:
+		return "See the screen"
+	case *wire.InputAction:
+		return "Use mouse and keyboard: " + strings.ReplaceAll(p.Action, "_", " ")
+	case *wire.ComputerQuery:
+		return "Ask about the screens"
+	case *wire.Windows:
+		return "List windows"
+	case *wire.WindowFocus:
+		return "Bring a window to the front"
+	case *wire.Apps:
+		return "List programs"
+	case *wire.AppLaunch:
+		return "Start " + p.ExecutablePath + p.BundleID
+	case *wire.ClipRead:
+		return "Read the clipboard"
+	case *wire.ClipWrite:
+		return "Write to the clipboard"
+	case *wire.Permissions:
+		return "Check what the display allows"
 	case *autogpt.DirectoryList:
 		return "See the names of folders"
 	case *autogpt.Attach:

@@ -173,6 +173,8 @@ var extents = []snapshot.Capability{
 		{Value: "ask", Label: "May be asked for"}, {Value: "contained", Label: "Inside their folder only"}, {Value: "off", Label: "Never"}}},
 	{Name: consent.CapabilityNetwork, Label: "Network", Extents: []snapshot.Extent{
 		{Value: "ask", Label: "May be asked for"}, {Value: "off", Label: "Never"}}},
+	{Name: consent.CapabilityComputer, Label: "Screen, mouse and keyboard", Extents: []snapshot.Extent{
+		{Value: "ask", Label: "May be asked for"}, {Value: policy.See, Label: "Looking only"}, {Value: "off", Label: "Never"}}},
 }
 
 // extentOf is where the settings keep a capability's extent.
@@ -184,6 +186,8 @@ func extentOf(c *settings.Capabilities, name string) *string {
 		return &c.Shell
 	case consent.CapabilityNetwork:
 		return &c.Network
+	case consent.CapabilityComputer:
+		return &c.Computer
 	}
 	return nil
 }
@@ -194,6 +198,9 @@ func (m *Machine) shownCapabilities() []snapshot.Capability {
 	var out []snapshot.Capability
 	for _, c := range extents {
 		if !slices.ContainsFunc(m.o.Executors, func(e capabilities.Capability) bool { return e.Name() == c.Name }) {
+			continue
+		}
+		if c.Name == consent.CapabilityComputer && m.controls.exec == nil {
 			continue
 		}
 		c.Extent = *extentOf(&set, c.Name)
@@ -225,6 +232,9 @@ func (m *Machine) setCapability(ctx context.Context, name, extent string) (snaps
 	}
 	if name == consent.CapabilityNetwork && extent == policy.Off {
 		m.cutAll(stoppedBy("Connections were switched off in Settings on this computer."))
+	}
+	if name == consent.CapabilityComputer && extent != extents[i].Extents[0].Value {
+		m.controls.drop("", stoppedBy("Screen, mouse and keyboard were switched off in Settings on this computer."), false)
 	}
 	return say(extents[i].Label + ": " + strings.ToLower(extents[i].Extents[j].Label) + "."), nil
 }

@@ -68,6 +68,7 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	m.mu.Unlock()
 	s.Connect.AutoGPT, s.Connect.AutoGPTUsual = shownAutoGPT(set.AutoGPT), shownAutoGPT(settings.DefaultAutoGPT)
 	s.Connect.Clients, s.Connect.Any = m.clients.shown(link.hub.Kind, link.hub.Address)
+	s.Control = m.controls.shown()
 	working := ""
 	for _, sess := range s.Sessions {
 		if sess.Running > 0 {
@@ -88,6 +89,10 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 		s.State, s.Line = snapshot.Paused, "Paused · "+working+" is still working"
 	case s.Paused:
 		s.State, s.Line = snapshot.Paused, "Paused · nothing new runs"
+	case s.Control != nil && s.Control.Acts:
+		s.State, s.Line = snapshot.Working, s.Control.Who+" uses mouse and keyboard"
+	case s.Control != nil:
+		s.State, s.Line = snapshot.Working, s.Control.Who+" sees your screen"
 	case working != "":
 		s.State, s.Line = snapshot.Working, working+" is working"
 	case s.Hub.Online && len(s.Sessions) > 0:

@@ -53,11 +53,12 @@ func newRates(m *Machine) *rates { return &rates{m: m, all: map[rateKey]*allowan
 
 // rateWords say what a capability's rate counts.
 var rateWords = map[string]string{
-	consent.CapabilitySession: "new sessions of one program",
-	consent.CapabilityFiles:   "file requests of one session",
-	consent.CapabilityShell:   "commands of one session",
-	consent.CapabilityNetwork: "connections of one session",
-	ownRequests:               "signals, looks at the load, and changes of one session's end",
+	consent.CapabilitySession:  "new sessions of one program",
+	consent.CapabilityFiles:    "file requests of one session",
+	consent.CapabilityShell:    "commands of one session",
+	consent.CapabilityNetwork:  "connections of one session",
+	consent.CapabilityComputer: "uses of screen, mouse and keyboard of one session",
+	ownRequests:                "signals, looks at the load, and changes of one session's end",
 }
 
 // burstOf is how many may come at once: half a minute's worth.

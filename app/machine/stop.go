@@ -43,7 +43,7 @@ func (p pausable) Decide(r consent.Request, remembered []consent.Stored, now tim
 // off, and in the policy.
 func (m *Machine) switches() policy.Switches {
 	c := m.o.Settings.Get().Capabilities
-	return policy.Switches{Files: c.Files, Shell: c.Shell, Network: c.Network}
+	return policy.Switches{Files: c.Files, Shell: c.Shell, Network: c.Network, Computer: c.Computer}
 }
 
 func (m *Machine) isPaused() bool {
@@ -59,6 +59,7 @@ func (m *Machine) pause(ctx context.Context) error {
 	m.mu.Lock()
 	m.paused = true
 	m.mu.Unlock()
+	m.controls.drop("", errPaused(), false) // at once, what is under way too
 	m.changed()
 	return nil
 }
@@ -88,6 +89,7 @@ func (m *Machine) stopEverything(ctx context.Context) error {
 	}
 	ended := m.flights.stop("", stoppedBy("The person at this computer stopped everything."))
 	var failed error
+	m.controls.revoke(ctx, "")
 	for _, s := range sessions {
 		for _, c := range m.o.Executors {
 			if err := c.EndSession(ctx, s.ID); err != nil && failed == nil {

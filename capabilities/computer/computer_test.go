@@ -192,7 +192,7 @@ func TestOnlyTheScreensThatWereChosen(t *testing.T) {
 		t.Errorf("across: %+v, %v", ask, err)
 	}
 	// What was allowed once is not what is remembered.
-	r.c.Drop(r.ses.ID, true)
+	r.c.Drop(r.ses.ID, errStopped(), true)
 	if _, err = r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID}, consent.Choice{Scope: consent.Once, Screens: "DP-1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -115,9 +115,9 @@ func (c *Computer) Uses() []hands.Use {
 }
 
 // Drop ends what a session sees and does, for all sessions where it is "": the
-// requests under way too. forget also forgets which screens it was allowed.
-// What is held down is released in the background.
-func (c *Computer) Drop(id string, forget bool) {
+// requests under way too, with cause. forget also forgets which screens it was
+// allowed. What is held down is released in the background.
+func (c *Computer) Drop(id string, cause error, forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, s := range c.sessions {
@@ -125,7 +125,7 @@ func (c *Computer) Drop(id string, forget bool) {
 			continue
 		}
 		for r := range c.runs[name] {
-			r.cancel(errStopped())
+			r.cancel(cause)
 		}
 		s.used = hands.Use{}
 		if forget {

@@ -137,6 +137,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 		Policy: c.run.policyOf(), Hub: p.hub, Folder: c.run.folder, ContainProblem: sh.Probe(ctx), Version: version, Log: p.log}
 	if p.hands != nil {
 		o.Display = displayOf(p.hands, p.log)
+		o.Hands = p.hands
 	}
 	if kept {
 		o.RecordKey = key.Public().(ed25519.PublicKey)
@@ -225,6 +226,12 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 	p.tell = note.Show
 	h.Publish = func(s snapshot.Snapshot) { p.tray.Update(s); p.desktop.Publish(s) }
 	h.ShowWindow, h.RaiseCard = p.show, p.desktop.Raise
+	h.Own = func() []int {
+		if pid := p.desktop.PID(); pid != 0 {
+			return []int{pid}
+		}
+		return nil
+	}
 	h.Notify = func(title, body string) {
 		if title == "" {
 			note.Hide()

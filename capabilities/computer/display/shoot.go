@@ -3,6 +3,7 @@ package display
 import (
 	"context"
 	"image"
+	"os"
 	"slices"
 	"time"
 
@@ -108,7 +109,10 @@ func (d *desk) look(ctx context.Context, a hands.Ask) (m *moment, settled bool, 
 		if after, overAfter, err = d.list(ctx); err != nil {
 			return nil, false, err
 		}
-		hide := func(w space.Window) bool { return w.Ours || a.Hide.Hides(w) }
+		hide := func(w space.Window) bool {
+			// The screen test looks for its targets, windows of this process.
+			return w.Ours && !(a.Test && w.PID == os.Getpid()) || a.Hide.Hides(w)
+		}
 		for _, s := range []space.Stack{before, after} {
 			black = append(black, s.Visible(m.area, hide)...)
 			for i, w := range s {

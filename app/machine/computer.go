@@ -1,0 +1,426 @@
+package machine
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"localpc/app/settings"
+	"localpc/app/snapshot"
+	"localpc/capabilities"
+	"localpc/capabilities/computer/hands"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+// Computer is the executor of screen, mouse and keyboard, as the machine needs
+// it beyond a capability.
+type Computer interface {
+	capabilities.Capability
+	// Bind is called once, before its first request.
+	Bind(hands.Host)
+	// Look takes the pictures for the card of r, which asks for c.
+	Look(ctx context.Context, c capabilities.Call, r consent.Request) []consent.Look
+	// Uses are the sessions that see or act, and those whose time is just over.
+	Uses() []hands.Use
+	// Drop ends that for a session, "" for all, with what is under way; forget
+	// has it forget what was allowed.
+	Drop(session string, cause error, forget bool)
+	// Void says that the hub has connected anew, or is gone.
+	Void()
+}
+
+const (
+	// personFor is how long the person's hands count as at work after they were.
+	personFor = 3 * time.Second
+	// personEvery is how often Activity tells of them.
+	personEvery = 30 * time.Second
+	// handsWithin bounds what the display is asked for outside of requests.
+	handsWithin = 10 * time.Second
+)
+
+// controls is who sees the screens and has mouse and keyboard: the frame, the
+// strip, and how that ends. It does nothing where there is no display.
+type controls struct {
+	m     *Machine
+	hands hands.Hands // nil: there is no display
+	exec  Computer    // nil: this build can't
+	wake  chan struct{}
+
+	ops     sync.Mutex     // one change of the frame at a time
+	applied *hands.Control // the last that was told; nil: none was, or it was lost; guarded by ops
+
+	mu        sync.Mutex
+	person    time.Time            // guarded by mu: when the person's hands were last at work
+	told      time.Time            // guarded by mu: when Activity last said so
+	abilities *hands.Abilities     // guarded by mu: as they were last found; nil: not yet
+	calls     map[string]*pictured // guarded by mu: what may be pictured on a card, by question
+	stopLooks context.CancelFunc   // guarded by mu; nil: no card is pictured
+	test      *snapshot.ScreenTest // guarded by mu
+	testing   bool                 // guarded by mu
+}
+
+func newControls(m *Machine) *controls {
+	c := &controls{m: m, hands: m.o.Hands, wake: make(chan struct{}, 1), calls: map[string]*pictured{}}
+	for _, e := range m.o.Executors {
+		if exec, ok := e.(Computer); ok && c.hands != nil {
+			c.exec = exec
+		}
+	}
+	if c.exec == nil {
+		c.hands = nil
+		return c
+	}
+	c.exec.Bind(hands.Host{Terms: func() hands.Terms { return termsOf(m.o.Settings.Get()) }, Begin: c.apply})
+	c.hands.Listen(c.event)
+	return c
+}
+
+func termsOf(s settings.Settings) hands.Terms {
+	t := hands.Terms{PerAction: s.Computer.PerAction, Clipboard: s.Computer.Clipboard, Hide: hands.Curtain{Words: s.Computer.Hide.List()}}
+	if s.Computer.HideUsual {
+		t.Hide.Words = append(t.Hide.Words, hands.Usual...)
+	}
+	return t
+}
+
+func (c *controls) kick() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// uses are those of now, the oldest first, and what is over for not being used.
+func (c *controls) uses() (now, idle []hands.Use) {
+	if c.exec == nil {
+		return nil, nil
+	}
+	for _, u := range c.exec.Uses() {
+		switch {
+		case u.Until.After(time.Now()):
+			now = append(now, u)
+		case u.Idle:
+			idle = append(idle, u)
+		}
+	}
+	if c.m.isPaused() {
+		now = nil
+	}
+	return now, idle
+}
+
+// wanted is how the frame has to be now.
+func (c *controls) wanted() hands.Control {
+	var w hands.Control
+	if own := c.m.o.Hooks.Own; own != nil {
+		w.Own = slices.Sorted(slices.Values(own()))
+	}
+	if now, _ := c.uses(); len(now) > 0 {
+		w.On, w.Colour, w.StopKey = true, colourOf(foremost(now).Session), true
+	}
+	return w
+}
+
+// apply draws the frame as it has to be, or takes it away, and tells which
+// windows are this program's. The display is touched only after it.
+func (c *controls) apply(ctx context.Context) error {
+	c.ops.Lock()
+	defer c.ops.Unlock()
+	w := c.wanted()
+	if a := c.applied; a != nil && a.On == w.On && a.Colour == w.Colour && slices.Equal(a.Own, w.Own) {
+		return nil
+	}
+	if err := c.hands.Control(ctx, w); err != nil {
+		c.applied = nil
+		return err
+	}
+	if first := c.applied == nil || !c.applied.On; first && w.On {
+		c.m.background(c.find) // the stop key is bound now
+	}
+	c.applied = &w
+	c.m.changed()
+	return nil
+}
+
+// run keeps the frame in step, and ends what is not used any more.
+func (c *controls) run(ctx context.Context) {
+	if c.exec == nil {
+		return
+	}
+	for {
+		now, idle := c.uses()
+		for _, u := range idle {
+			c.unused(ctx, u)
+		}
+		c.ops.Lock()
+		touched := c.applied != nil
+		c.ops.Unlock()
+		if len(now) > 0 || touched {
+			within, cancel := context.WithTimeout(ctx, handsWithin)
+			if err := c.apply(within); err != nil && ctx.Err() == nil {
+				c.m.log.Error("The frame on the screens could not be changed", "err", err)
+			}
+			cancel()
+		}
+		wait := time.Hour
+		for _, u := range now {
+			wait = min(wait, max(time.Until(u.Until), 0)+time.Millisecond)
+		}
+		if left := personFor - time.Since(c.personAt()); left > 0 {
+			wait = min(wait, left+time.Millisecond)
+		}
+		next := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return
+		case <-c.wake:
+		case <-next.C:
+			c.m.pub.kick()
+		}
+		next.Stop()
+	}
+}
+
+func (c *controls) personAt() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.person
+}
+
+// foremost is the use that the strip shows: one that acts, else the newest.
+func foremost(now []hands.Use) hands.Use {
+	u := now[len(now)-1]
+	for _, v := range now {
+		if v.Acts {
+			u = v
+		}
+	}
+	return u
+}
+
+// frameColours are told apart from each other, and from most desktops.
+var frameColours = []string{"#d9480f", "#1971c2", "#9c36b5", "#2f9e44", "#c2255c", "#e8890c"}
+
+// colourOf is the colour of a session's frame.
+func colourOf(session string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(session))
+	return frameColours[int(h.Sum32()%uint32(len(frameColours)))]
+}
+
+// shown is what the strip shows; nil while nobody sees or acts.
+func (c *controls) shown() *snapshot.Control {
+	now, _ := c.uses()
+	if len(now) == 0 {
+		return nil
+	}
+	u := foremost(now)
+	s := &snapshot.Control{Session: u.Session, Who: c.who(u.Session), Sees: u.Sees, Acts: u.Acts, Since: u.Since, Colour: colourOf(u.Session)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Person = time.Since(c.person) < personFor
+	if c.abilities != nil {
+		s.StopKey = c.abilities.StopKey
+	}
+	return s
+}
+
+func (c *controls) who(session string) string {
+	if s, err := c.m.sessions.get(session); err == nil {
+		return consent.Visible(s.who.principal.Name, false)
+	}
+	return "A program"
+}
+
+// drop ends what sessions see and do, "" for all of them.
+func (c *controls) drop(session string, cause error, forget bool) {
+	if c.exec == nil {
+		return
+	}
+	c.exec.Drop(session, cause, forget)
+	c.kick()
+}
+
+// void says that the hub is gone, or has connected anew: what is held down is let
+// go, and the ids of windows mean nothing any more.
+func (c *controls) void() {
+	if c.exec == nil {
+		return
+	}
+	c.exec.Void()
+	c.kick()
+}
+
+// unused ends a session's use that it has made nothing of for a while. It has
+// to ask again.
+func (c *controls) unused(ctx context.Context, u hands.Use) {
+	c.exec.Drop(u.Session, stoppedBy("Screen, mouse and keyboard were not used for 10 minutes, so that has ended; ask again."), true)
+	c.revoke(ctx, u.Session)
+	c.tell(u.Session, "Screen, mouse and keyboard: ended, not used for 10 minutes", "It asks again before it uses them.", snapshot.Done)
+}
+
+// revoke takes what a session was allowed at the screen away, "" for all.
+func (c *controls) revoke(ctx context.Context, session string) {
+	if c.exec == nil {
+		return
+	}
+	all, err := c.m.o.Store.Remembered(ctx, "", "")
+	if err != nil {
+		c.m.log.Error("The grants could not be read", "err", err)
+		return
+	}
+	for _, g := range all {
+		if g.Deny || g.Rule.Capability != consent.CapabilityComputer || g.Scope != consent.Session || session != "" && g.Session != session {
+			continue
+		}
+		if _, err := c.m.o.Store.Revoke(ctx, g.ID); err != nil {
+			c.m.log.Error("A grant could not be revoked", "err", err)
+		}
+	}
+	c.m.changed()
+}
+
+// revoked ends what was allowed by what is gone now.
+func (c *controls) revoked(gone []consent.Stored) {
+	for _, g := range gone {
+		if g.Deny || g.Rule.Capability != consent.CapabilityComputer {
+			continue
+		}
+		cause := stoppedBy("The person at this computer took away what allowed this.")
+		if g.Scope == consent.Session {
+			c.drop(g.Session, cause, true)
+			continue
+		}
+		for _, s := range c.m.sessions.list() {
+			if s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal {
+				c.drop(s.ID, cause, true)
+			}
+		}
+	}
+}
+
+// tell puts a line of its own into Activity, and into the record.
+func (c *controls) tell(session, what, reason string, outcome snapshot.Outcome) {
+	who, id := c.who(session), consent.NewID()
+	principal := ""
+	if s, err := c.m.sessions.get(session); err == nil {
+		principal = s.who.principal.ID + ": "
+	} else if session == "" {
+		who = ""
+	}
+	if err := c.m.o.Record.Happened(context.WithoutCancel(c.m.ctx), "screen, mouse and keyboard", principal+what); err != nil {
+		c.m.log.Error("What happened at the screen could not be recorded", "err", err)
+	}
+	c.m.journal.note(snapshot.Entry{ID: id, Time: time.Now(), Who: who, What: what, Capability: consent.CapabilityComputer, Outcome: outcome}, reason)
+}
+
+// event is called by the hands, and returns at once.
+func (c *controls) event(e hands.Event) {
+	switch {
+	case e.Stop:
+		c.m.background(func(ctx context.Context) {
+			if _, err := c.m.Intend(ctx, snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity}); err != nil {
+				c.m.log.Error("The stop key did not stop everything", "err", err)
+			}
+		})
+	case e.Person:
+		c.byPerson()
+	case e.Screens:
+		c.m.background(c.testAgain)
+		c.m.changed()
+	case e.Lost:
+		c.m.background(func(context.Context) {
+			c.ops.Lock()
+			c.applied = nil
+			c.ops.Unlock()
+			session := ""
+			if now, _ := c.uses(); len(now) > 0 {
+				session = foremost(now).Session
+			}
+			c.tell(session, "The part that uses the screen ended by itself", "A fresh one has taken its place and let go of every key and button.", snapshot.Failed)
+			c.kick()
+		})
+	}
+}
+
+// byPerson notes that the person's own hands are at work.
+func (c *controls) byPerson() {
+	now, _ := c.uses()
+	at := time.Now()
+	c.mu.Lock()
+	begins := at.Sub(c.person) >= personFor
+	c.person = at
+	tell := len(now) > 0 && begins && at.Sub(c.told) >= personEvery
+	if tell {
+		c.told = at
+	}
+	c.mu.Unlock()
+	if begins {
+		c.m.changed()
+	}
+	if tell {
+		session := foremost(now).Session
+		c.m.background(func(context.Context) {
+			c.tell(session, "Your own hands were at work, so it waits", "It goes on with a new picture of the screen.", snapshot.Halted)
+		})
+	}
+}
+
+// find looks up what works at this display.
+func (c *controls) find(ctx context.Context) {
+	if c.exec == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handsWithin)
+	defer cancel()
+	a, err := c.hands.Abilities(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.m.log.Error("The display does not say what works on it", "err", err)
+		}
+		return
+	}
+	c.mu.Lock()
+	c.abilities = &a
+	c.mu.Unlock()
+	c.m.changed()
+}
+
+// offered tells whether programs may ask for the screen here.
+func (c *controls) offered() bool {
+	return c.exec != nil && c.m.o.Settings.Get().Capabilities.Computer != "off"
+}
+
+// settings are what the window shows of it; nil where there is no display.
+func (c *controls) settings(s settings.Settings) *snapshot.Computer {
+	if c.exec == nil {
+		return nil
+	}
+	out := &snapshot.Computer{PerAction: s.Computer.PerAction, Clipboard: s.Computer.Clipboard, Hide: s.Computer.Hide.List(), HideUsual: s.Computer.HideUsual,
+		Usual: hands.Usual, Remote: s.Computer.RemoteAnswers}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.abilities; a != nil {
+		out.StopKey, out.StopKeyProblem = a.StopKey, a.StopKeyProblem
+		for _, name := range []string{hands.AbilityPictures, hands.AbilityInput, hands.AbilityWindows, hands.AbilityClipboard, hands.AbilityPerson} {
+			if why := a.Why[name]; why != "" && !slices.Contains(out.Problems, why) {
+				out.Problems = append(out.Problems, why)
+			}
+		}
+	}
+	if c.test != nil {
+		test := *c.test
+		out.Test = &test
+	}
+	out.Testing = c.testing
+	return out
+}
+
+// errPaused ends what a session does at the screen when the person pauses.
+func errPaused() error {
+	return wire.Errorf(wire.CodePaused, "The person paused this computer; nothing new is run until they resume.")
+}

@@ -1,0 +1,117 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"localpc/capabilities"
+	"localpc/consent"
+)
+
+// lookAgain is how often the pictures of an open card are taken anew.
+const lookAgain = time.Second
+
+// Looker is a Surface that can show what would be seen. Look returns at once.
+type Looker interface{ Look(l consent.Look) }
+
+// pictured is a request that may be pictured on its card.
+type pictured struct {
+	call capabilities.Call
+	n    int // how many of the same payload ask
+}
+
+func askedKey(r consent.Request) string { return r.Session + "\x00" + r.Digest.String() }
+
+// asks notes what a request asks for, until forget is called: its card may show
+// pictures of it.
+func (c *controls) asks(r consent.Request, call capabilities.Call) (forget func()) {
+	if c.exec == nil || !r.Looks {
+		return func() {}
+	}
+	key := askedKey(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.calls[key]
+	if a == nil {
+		a = &pictured{call: call}
+		c.calls[key] = a
+	}
+	a.n++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if a.n--; a.n == 0 {
+			delete(c.calls, key)
+		}
+	}
+}
+
+// looks begins to take the pictures for the card of r, and ends those of the
+// card before; nil: there is no card. It returns at once.
+func (c *controls) looks(r *consent.Request) {
+	if c.exec == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopLooks != nil {
+		c.stopLooks()
+		c.stopLooks = nil
+	}
+	if r == nil || !r.Looks {
+		return
+	}
+	a := c.calls[askedKey(*r)]
+	if a == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(c.m.ctx)
+	call, req := a.call, *r
+	if c.m.background(func(context.Context) { defer stop(); c.keepLooking(ctx, call, req) }) {
+		c.stopLooks = stop
+	} else {
+		stop()
+	}
+}
+
+// keepLooking takes pictures for a card until it has gone.
+func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r consent.Request) {
+	last := map[string]consent.Look{}
+	for {
+		for _, l := range c.exec.Look(ctx, call, r) {
+			if ctx.Err() != nil {
+				return
+			}
+			l.Request = r.ID
+			if was, ok := last[l.Screen]; ok && was.Note == l.Note && bytes.Equal(was.Data, l.Data) {
+				continue
+			}
+			last[l.Screen] = l
+			if !c.m.asks.look(l) {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// look hands a picture to who shows the open card; false when that is another
+// one by now.
+func (q *Asks) look(l consent.Look) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.isOpen(l.Request) {
+		return false
+	}
+	for s := range q.card.by {
+		if shows, ok := s.(Looker); ok {
+			shows.Look(l)
+		}
+	}
+	return true
+}
