@@ -22,6 +22,8 @@ type clients struct {
 	at     string            // the hub that list is for; guarded by mu
 	list   []snapshot.Client // guarded by mu; never changed in place
 	any    []string          // guarded by mu
+	// called is the program, not known here, that got its key last; guarded by mu.
+	called string
 }
 
 // goThrough is what programs go through to come here: "" for the hub inside, or
@@ -38,22 +40,22 @@ func goThrough(kind, address string) (hub string, ok bool) {
 
 // shown are the programs as windows list them, for the hub that this computer
 // is paired with.
-func (c *clients) shown(kind, address string) ([]snapshot.Client, []string) {
+func (c *clients) shown(kind, address string) (list []snapshot.Client, any []string, called string) {
 	hub, ok := goThrough(kind, address)
 	if !ok || c.m.o.Clients == nil {
-		return nil, nil
+		return nil, nil, ""
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.looked || c.at != hub {
 		c.read(hub)
 	}
-	list := slices.Clone(c.list)
+	list = slices.Clone(c.list)
 	for i := range list {
 		// One whose key was taken away has to be connected again.
 		list[i].Connected = list[i].Connected && (hub != "" || slices.ContainsFunc(c.m.lists.programKeys(), func(k Key) bool { return k.Name == list[i].Name }))
 	}
-	return list, c.any
+	return list, c.any, c.called
 }
 
 // look looks anew, and tells.
@@ -71,7 +73,18 @@ func (c *clients) read(hub string) {
 		c.list = append(c.list, snapshot.Client{ID: p.ID, Name: p.Name, Found: p.Found, Connected: p.Connected, File: p.File, Lines: p.Lines,
 			Problem: p.Problem, Next: p.Next, Around: p.Around, Off: p.Off, OffLines: p.OffLines})
 	}
-	c.any = c.m.o.Clients.Lines(snapshot.AnyProgram, hub, "")
+	c.any = nil
+	if hub != "" || c.called != "" {
+		c.any = c.m.o.Clients.Lines(c.called, hub, "")
+	}
+}
+
+// call notes a program that is not known here, and has its key now.
+func (c *clients) call(name string) {
+	c.mu.Lock()
+	c.called, c.looked = name, false
+	c.mu.Unlock()
+	c.m.changed()
 }
 
 // through is goThrough for the hub that this computer is paired with now.

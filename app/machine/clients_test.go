@@ -131,7 +131,16 @@ func TestLinesForAnMCPClient(t *testing.T) {
 	if !strings.Contains(lines, `"http://127.0.0.1:4417/mcp"`) || !strings.Contains(lines, `"Bearer e2b_b"`) {
 		t.Errorf("the lines are\n%s", lines)
 	}
-	if any := strings.Join(m.Snapshot().Connect.Any, "\n"); !strings.Contains(any, "--program") {
-		t.Errorf("what any client takes: %s", any)
+	// One that starts the bridge is called what its person calls it, and has its
+	// key before its lines are shown.
+	if c := m.Snapshot().Connect; len(c.Any) != 0 || c.AnyName != "" {
+		t.Errorf("before it has a key: %q for %q", c.Any, c.AnyName)
+	}
+	for _, name := range []string{snapshot.AnyProgram, "Ann's helper"} {
+		_, err := m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.MakeKey, Text: name, Way: "bridge"})
+		must(t, err)
+		if c := m.Snapshot().Connect; !strings.Contains(strings.Join(c.Any, " "), "--program") || !strings.Contains(strings.Join(c.Any, " "), name) || c.AnyName != name {
+			t.Errorf("then: %q for %q", c.Any, c.AnyName)
+		}
 	}
 }

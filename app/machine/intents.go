@@ -251,6 +251,7 @@ func (m *Machine) makeKey(ctx context.Context, name, way string) (snapshot.Reply
 		if err := m.ownKey(ctx, name); err != nil {
 			return snapshot.Reply{}, err
 		}
+		m.clients.call(name)
 		return say(consent.Visible(name, false) + " is connected."), nil
 	}
 	address, err := m.o.Hub.Start(ctx)

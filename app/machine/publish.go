@@ -67,7 +67,7 @@ func (m *Machine) Snapshot() snapshot.Snapshot {
 	s.Warnings, s.Standing, s.Policy = m.loud(link.warning), m.o.Standing, m.o.Policy.Words()
 	m.mu.Unlock()
 	s.Connect.AutoGPT, s.Connect.AutoGPTUsual = shownAutoGPT(set.AutoGPT), shownAutoGPT(settings.DefaultAutoGPT)
-	s.Connect.Clients, s.Connect.Any = m.clients.shown(link.hub.Kind, link.hub.Address)
+	s.Connect.Clients, s.Connect.Any, s.Connect.AnyName = m.clients.shown(link.hub.Kind, link.hub.Address)
 	s.Control = m.controls.shown()
 	working := ""
 	for _, sess := range s.Sessions {

@@ -331,12 +331,16 @@ type Connect struct {
 	// AutoGPTUsual is what "Reset to defaults" puts there.
 	AutoGPTUsual AutoGPT `json:"autogpt_usual"`
 	// Clients are the programs that are known here, and Any what other MCP
-	// clients take; empty where programs come through AutoGPT, or not at all.
+	// clients take; empty where programs come through AutoGPT, or not at all. For
+	// the hub inside, Any has AnyName in it, and is empty until MakeKey gave such
+	// a program its key.
 	Clients []Client `json:"clients,omitempty"`
 	Any     []string `json:"any,omitempty"`
+	AnyName string   `json:"any_name,omitempty"`
 }
 
-// AnyProgram is what Any calls a program that is not known here.
+// AnyProgram is what a program that is not known here is called where nobody
+// names it.
 const AnyProgram = "My program"
 
 // Client is a program on this computer whose own settings can connect it.

@@ -79,6 +79,35 @@ func TestAProgramIsDisconnected(t *testing.T) {
 	}
 }
 
+// A program that is not known here is called what its person calls it.
+func TestAnotherProgramHasAName(t *testing.T) {
+	s := newStage(t)
+	w := s.window(snapshot.WindowPair)
+	s.programs("this")
+	s.snapshot(func(n *snapshot.Snapshot) { n.Connect.Any = nil })
+	s.tap(w, "Show the lines…")
+	if has(w, "Copy the lines") || s.u.pair.called.Text != snapshot.AnyProgram {
+		t.Errorf("before it has a name: %q, %q", s.u.pair.called.Text, texts(w))
+	}
+	s.tap(w, "Show its lines")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: snapshot.AnyProgram, Way: "bridge"})
+	s.u.pair.called.SetText(" Ann's helper ")
+	s.tap(w, "Show its lines")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: "Ann's helper", Way: "bridge"})
+	s.snapshot(func(n *snapshot.Snapshot) {
+		n.Connect.AnyName, n.Connect.Any = "Ann's helper", []string{`"args": ["mcp", "--program", "Ann's helper"]`}
+	})
+	s.tap(w, "Copy the lines")
+	if got := s.u.o.App.Clipboard().Content(); !strings.Contains(got, "Ann's helper") {
+		t.Errorf("copied: %q", got)
+	}
+	// A hub of one's own asks who it is.
+	s.programs("own")
+	if has(w, "Show its lines") || !has(w, "Copy the lines") {
+		t.Errorf("for a hub of one's own: %q", texts(w))
+	}
+}
+
 // A key for a client that takes an address is asked for as such, and is not
 // shown on another page.
 func TestAKeyForAnAddress(t *testing.T) {
@@ -86,7 +115,6 @@ func TestAKeyForAnAddress(t *testing.T) {
 	w := s.window(snapshot.WindowPair)
 	s.programs("this")
 	s.tap(w, "Show the lines…")
-	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: snapshot.AnyProgram, Way: "bridge"})
 	s.u.pair.name.SetText("Mine")
 	s.tap(w, "Make a key")
 	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: "Mine", Way: "mcp"})

@@ -17,9 +17,6 @@ func (p *pairWindow) showClient(id string) {
 	if len(p.ui.snap.Connect.Lines) > 0 {
 		p.ui.intent(snapshot.Intent{Kind: snapshot.ForgetKey}) // a key is shown where it was made, once
 	}
-	if id == anyClient && p.ui.snap.Hub.Kind == "this" {
-		p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: snapshot.AnyProgram, Way: "bridge"}) // so that its lines work
-	}
 	p.client = id
 	p.draw()
 }
@@ -128,13 +125,22 @@ func (p *pairWindow) clientPage(c snapshot.Connect) {
 
 // anyPage has the lines for an MCP client that is not known here.
 func (p *pairWindow) anyPage(c snapshot.Connect, back *kit.Button, keys *kit.Keys) {
-	col := p.head([]kit.Span{kit.Bold("Another MCP client", kit.Ink)}, "Put these lines where the program keeps its MCP servers. Most take them as they are.")
-	text := strings.Join(c.Any, "\n")
-	copied := kit.NewFlow(120, kit.Small)
-	copyLines := p.copier("Copy the lines", kit.Primary, text, copied, keys)
-	col.Add(kit.Pad(8, 0, 0, 0, kit.NewExact(pairWidth, 10, keys, text)))
-	col.Add(kit.Pad(8, 0, 0, 0, kit.Row(8, copyLines, copied)))
-	var first fyne.Focusable = copyLines
+	col := p.head([]kit.Span{kit.Bold("Another MCP client", kit.Ink)}, "Put its lines where the program keeps its MCP servers. Most take them as they are.")
+	var first fyne.Focusable
+	if p.ui.snap.Hub.Kind == "this" {
+		row, field := p.calling(c, keys)
+		first = field
+		col.Add(kit.Pad(8, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("What cards and the log call it:", kit.Dim))))
+		col.Add(row)
+	}
+	if len(c.Any) > 0 {
+		text := strings.Join(c.Any, "\n")
+		copied := kit.NewFlow(120, kit.Small)
+		copyLines := p.copier("Copy the lines", kit.Primary, text, copied, keys)
+		first = copyLines
+		col.Add(kit.Pad(8, 0, 0, 0, kit.NewExact(pairWidth, 10, keys, text)))
+		col.Add(kit.Pad(8, 0, 0, 0, kit.Row(8, copyLines, copied)))
+	}
 	if p.ui.snap.Hub.Kind == "this" {
 		col.Add(kit.Pad(16, 0, 0, 0, kit.NewFlow(pairWidth, kit.Lead, kit.Bold("One that takes an address only", kit.Ink))))
 		if len(c.Lines) == 0 {
@@ -146,4 +152,28 @@ func (p *pairWindow) anyPage(c snapshot.Connect, back *kit.Button, keys *kit.Key
 	}
 	col.Add(kit.Pad(16, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("You are asked only about what it does with these tools. Its own tools, if it has any for files and commands, never ask here.", kit.Dim))))
 	p.set(pageClient+anyClient, col, kit.Row(8, kit.Space(), back), first)
+}
+
+// calling asks what a program is called that is not known here. Its key is made
+// as its lines are shown.
+func (p *pairWindow) calling(c snapshot.Connect, keys *kit.Keys) (fyne.CanvasObject, fyne.Focusable) {
+	old := c.AnyName
+	if p.called != nil {
+		old = p.called.Text
+	} else if old == "" {
+		old = snapshot.AnyProgram
+	}
+	p.called = kit.NewField("Its name, such as Research agent")
+	p.called.OnEscape = p.leave
+	p.called.SetText(old)
+	ask := func() {
+		if n := strings.TrimSpace(p.called.Text); n != "" {
+			p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: n, Way: "bridge"})
+		}
+	}
+	button := kit.NewButton("Show its lines", kit.Normal, ask).WithKeys(keys)
+	can := func(s string) { button.Enable(strings.TrimSpace(s) != "") }
+	can(old)
+	p.called.OnChanged, p.called.OnSubmitted = can, func(string) { ask() }
+	return kit.Row(8, kit.Grow(p.called), button), p.called
 }

@@ -41,6 +41,7 @@ type pairWindow struct {
 	choose *choosePage
 	signIn *signInPage
 	name   *kit.Field
+	called *kit.Field // of a program that is not known here
 }
 
 func newPairWindow(u *UI) *pairWindow {
@@ -152,7 +153,7 @@ func (p *pairWindow) draw() {
 	page := p.fitting()
 	parts := []string{page, c.Name, p.problem(), c.Practice, word(c.Practice == "running" && s.Waiting > 0), word(c.Pairing || p.asked),
 		word(p.ending), word(p.sure), fmt.Sprint(s.Hub, s.State, s.Line), p.choose.state(),
-		p.client, fmt.Sprint(c.Clients)}
+		p.client, fmt.Sprint(c.Clients), fmt.Sprint(c.AnyName, c.Any)}
 	if c.SignIn != nil {
 		parts = append(parts, fmt.Sprintf("%q", *c.SignIn))
 	}
