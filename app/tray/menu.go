@@ -55,6 +55,9 @@ func look(s snapshot.Snapshot) view {
 	if s.State == "" {
 		s.State = snapshot.Offline
 	}
+	if s.Control != nil && s.State == snapshot.Online {
+		s.State = snapshot.Working // also between two actions
+	}
 	line := stateLine(s)
 	v := view{icon: string(s.State), tip: line}
 	put := func(slot int, label string, in snapshot.Intent) {
@@ -160,6 +163,8 @@ func stateLine(s snapshot.Snapshot) string {
 	switch {
 	case s.Connect.SignIn != nil && s.Waiting == 0:
 		line = "Signing in…"
+	case s.Control != nil && s.Waiting == 0 && !s.Paused && s.Stopped == nil:
+		line = controlLine(*s.Control)
 	case line == "":
 		line = stateWord(s.State)
 	}
@@ -167,6 +172,21 @@ func stateLine(s snapshot.Snapshot) string {
 		line += " · " + name
 	}
 	return line
+}
+
+// controlLine says who sees the screen, or has mouse and keyboard.
+func controlLine(c snapshot.Control) string {
+	who := plain(c.Who, 24)
+	if who == "" {
+		who = "A program"
+	}
+	switch {
+	case c.Person:
+		return "You took over; " + who + " waits"
+	case c.Acts:
+		return who + " is using this computer"
+	}
+	return who + " sees your screen"
 }
 
 // stateWord names a state where the snapshot has no words of its own.

@@ -85,12 +85,31 @@ func TestLook(t *testing.T) {
 		{"capabilities", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired, Capabilities: capabilities("ask", "contained", "off")},
 			"Online | Pause | Stop everything | Capabilities | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit | " +
 				"Ticked: may be asked for | ✓ Files | ✓ Commands: contained only | Network"},
+		{"seen", snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: paired, Control: &snapshot.Control{Who: "Claude", Sees: true}},
+			"Claude sees your screen | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
+		{"used", snapshot.Snapshot{State: snapshot.Working, Line: "Claude is working", Hub: paired, Control: &snapshot.Control{Who: "Claude\n", Sees: true, Acts: true}},
+			"Claude is using this computer | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
+		{"taken over", snapshot.Snapshot{State: snapshot.Online, Hub: paired, Control: &snapshot.Control{Who: "Claude", Acts: true, Person: true}},
+			"You took over; Claude waits | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
+		{"a card waits while it sees", snapshot.Snapshot{State: snapshot.NeedsYou, Line: "Claude waits for you", Waiting: 1, Hub: paired, Control: &snapshot.Control{Who: "Claude", Sees: true}},
+			"Claude waits for you | 1 waiting: show | Pause | Stop everything | Activity… | Permissions… | Settings… | Connect a program… | Unpair | Quit"},
 		{"sign in again", snapshot.Snapshot{State: snapshot.SignIn, Hub: snapshot.Hub{Paired: true, Kind: "own"},
 			Fix: snapshot.Pair, FixLabel: "Sign in"},
 			"Sign in again | Pause | Stop everything | Activity… | Permissions… | Settings… | Sign in again… | Unpair | Quit"},
 	} {
 		if got := shown(look(c.s)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// While a program sees or uses the computer, the icon says so between two of its
+// actions, too.
+func TestControlIcon(t *testing.T) {
+	c := &snapshot.Control{Who: "Claude", Sees: true}
+	for state, want := range map[snapshot.State]snapshot.State{snapshot.Online: snapshot.Working, snapshot.NeedsYou: snapshot.NeedsYou, snapshot.Paused: snapshot.Paused} {
+		if got := look(snapshot.Snapshot{State: state, Control: c}).icon; got != string(want) {
+			t.Errorf("%s: the icon is %s", state, got)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
 	"localpc/app/ui/kit"
+	"localpc/consent"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // filters of the log: a word and the capability.
 var filters = []struct{ word, capability string }{
-	{"All", ""}, {"Files", "files"}, {"Commands", "shell"}, {"Sessions", "session"},
+	{"All", ""}, {"Files", "files"}, {"Commands", "shell"}, {"Screen", consent.CapabilityComputer}, {"Sessions", "session"},
 }
 
 // activityWindow is the live log.
@@ -76,7 +77,7 @@ func newActivityWindow(u *UI) *activityWindow {
 	}
 	a.filter = kit.NewSegments(words, keys, func(int) { a.find() })
 	export := kit.NewButton("Export…", kit.Normal, func() { showExport(a) }).Slim().WithKeys(keys)
-	bar := kit.Ends(kit.Wrap(490, 8, kit.Width(224, a.search), a.filter), export)
+	bar := kit.Ends(kit.Wrap(560, 8, kit.Width(224, a.search), a.filter), export)
 
 	a.rows = kit.NewRows(rowHeight)
 	a.rows.Keys = keys

@@ -30,6 +30,7 @@ type detailPane struct {
 	exact    *part
 	details  *part
 	output   *part
+	picture  *sentPicture
 	notes    *kit.Flow
 	reason   *kit.Flow
 	under    [3]*fyne.Container // of where, reason and notes: hidden while empty
@@ -73,6 +74,7 @@ func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
 	p.details = newPart("Details", 5, keys)
 	p.output = newPart("Output", 12, keys)
 	p.output.text.Follow = true
+	p.picture = newSentPicture(a, keys)
 	p.notes, p.reason, p.by = kit.NewFlow(paneInner, kit.Small), kit.NewFlow(paneInner, kit.Body), kit.NewLine(paneInner-110, kit.Small, 2).Right()
 	p.stop = kit.NewButton("Stop this", kit.Danger, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.StopOne, Entry: p.now.ID}) }).WithKeys(keys)
 	p.next = kit.NewButton("Allow next time", kit.Normal, func() { a.ui.intent(snapshot.Intent{Kind: snapshot.AllowNext, Entry: p.now.ID}) }).WithKeys(keys)
@@ -82,7 +84,7 @@ func newDetailPane(a *activityWindow, keys *kit.Keys) *detailPane {
 
 	p.under = [3]*fyne.Container{kit.Pad(4, 0, 0, 0, p.where), kit.Pad(8, 0, 0, 0, p.reason), kit.Pad(8, 0, 0, 0, p.notes)}
 	p.body = kit.Column(0, p.sentence, p.under[0], kit.Pad(8, 0, 0, 0, kit.Wrap(paneInner, 8, p.chip, kit.Pad(3, 0, 0, 0, p.result))),
-		p.under[1], p.exact.box, p.output.box, p.details.box, p.under[2])
+		p.under[1], p.picture.box, p.exact.box, p.output.box, p.details.box, p.under[2])
 	p.foot = kit.Row(8, p.stop, p.next, kit.Space(), p.by)
 	foot := kit.Pad(8, 16, 16, 16, kit.Column(8, p.back, p.foot))
 	scroll := container.NewVScroll(kit.Pad(16, 16, 8, 16, p.body))
@@ -176,6 +178,7 @@ func (p *detailPane) draw() {
 	p.details.words.Hidden = len(plain) == 0
 	p.details.text.Hidden = len(lines) == 0
 	p.details.text.SetList(lines)
+	p.picture.set(e, d)
 	out := "Output"
 	if e.Outcome == snapshot.Running {
 		out = "Output so far"

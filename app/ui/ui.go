@@ -81,6 +81,7 @@ type UI struct {
 	permits  *permissionsWindow
 	settings *settingsWindow
 	strip    *stripWindow
+	viewer   fyne.Window // of a picture; nil until one was opened
 	open     map[fyne.Window]bool
 	asked    map[snapshot.IntentKind]shown // which window an intent came from last
 	kept     map[string]int                // denials in a row after which the person kept a session, by its id

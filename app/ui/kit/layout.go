@@ -180,7 +180,18 @@ func Wrap(width, gap float32, objects ...fyne.CanvasObject) *fyne.Container {
 	return container.New(&wrap{width: width, gap: gap}, objects...)
 }
 
-type wrap struct{ width, gap float32 }
+type wrap struct {
+	width, gap float32
+	now        float32 // what it was given last; 0 before
+}
+
+// line is how wide its lines are: it gives way where there is less room.
+func (w *wrap) line() float32 {
+	if w.now > 0 {
+		return min(w.now, w.width)
+	}
+	return w.width
+}
 
 func (w *wrap) place(objects []fyne.CanvasObject, width float32, put func(fyne.CanvasObject, fyne.Position, fyne.Size)) float32 {
 	x, y, h := float32(0), float32(0), float32(0)
@@ -200,11 +211,12 @@ func (w *wrap) place(objects []fyne.CanvasObject, width float32, put func(fyne.C
 }
 
 func (w *wrap) MinSize(objects []fyne.CanvasObject) fyne.Size {
-	return fyne.NewSize(w.width, w.place(objects, w.width, func(fyne.CanvasObject, fyne.Position, fyne.Size) {}))
+	return fyne.NewSize(w.width, w.place(objects, w.line(), func(fyne.CanvasObject, fyne.Position, fyne.Size) {}))
 }
 
 func (w *wrap) Layout(objects []fyne.CanvasObject, size fyne.Size) {
-	w.place(objects, max(size.Width, w.width), func(o fyne.CanvasObject, p fyne.Position, s fyne.Size) {
+	w.now = size.Width
+	w.place(objects, size.Width, func(o fyne.CanvasObject, p fyne.Position, s fyne.Size) {
 		o.Move(p)
 		o.Resize(s)
 	})
@@ -367,6 +379,11 @@ func (e *ends) MinSize(o []fyne.CanvasObject) fyne.Size {
 func (e *ends) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	e.width = size.Width
 	l, r := o[0].MinSize(), o[1].MinSize()
+	if l.Width > size.Width { // it may wrap
+		o[0].Resize(fyne.NewSize(size.Width, l.Height))
+		l.Height = o[0].MinSize().Height
+		l.Width = size.Width
+	}
 	o[0].Resize(l)
 	o[1].Resize(r)
 	if e.split(o) {

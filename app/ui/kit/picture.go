@@ -57,8 +57,8 @@ func NewPicture(w, h float32, words string) *Picture {
 // Whole has it no larger than the picture's own pixels are on the screen.
 func (p *Picture) Whole() *Picture { p.fit = true; return p }
 
-// Room is the size of the place.
-func (p *Picture) Room() fyne.Size { return p.room }
+// Drawn is the size at which the picture is drawn.
+func (p *Picture) Drawn() fyne.Size { return p.img.Size() }
 
 // Has says whether there is a picture.
 func (p *Picture) Has() bool { return p.has }
