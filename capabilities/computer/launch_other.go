@@ -17,7 +17,8 @@ func start(p program, env []string) (pid int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	return cmd.Process.Pid, cmd.Process.Release()
+	pid = cmd.Process.Pid // Release forgets it
+	return pid, cmd.Process.Release()
 }
 
 // reap has nothing to do here: the system keeps nothing of what has ended.

@@ -23,7 +23,8 @@ func start(p program, env []string) (pid int, err error) {
 		return 0, err
 	}
 	// Its end is of no interest, but what is left of it is taken away: reap.
-	return cmd.Process.Pid, cmd.Process.Release()
+	pid = cmd.Process.Pid // Release forgets it
+	return pid, cmd.Process.Release()
 }
 
 // reap takes away what is left of programs that have ended.
