@@ -22,6 +22,7 @@ const (
 type line struct {
 	turn chan struct{} // has a value when it is nobody's
 	n    int           // how many stand in it; guarded by Face.mu
+	said error         // how the computer refused last; guarded by Face.mu
 }
 
 // Whoever's turn it is tries again after again. A try that has no answer after
@@ -48,18 +49,31 @@ func (f *Face) inLine(ctx context.Context, c *call, kind string, try func() erro
 	}
 	l := f.joinLine(name)
 	defer f.leaveLine(name, l)
+	said := func() error { // one that never had its turn tells what the others heard
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if l.said == nil {
+			return err
+		}
+		return l.said
+	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	for {
 		select {
 		case <-l.turn:
 		case <-ctx.Done():
-			return err
+			return said()
 		}
 		for held := true; held; {
 			pass := time.AfterFunc(settled[kind], func() { l.turn <- struct{}{} })
 			err = try()
 			held = pass.Stop()
+			if full(err) {
+				f.mu.Lock()
+				l.said = err
+				f.mu.Unlock()
+			}
 			if full(err) && sleep(ctx, again) {
 				continue
 			}
