@@ -29,9 +29,14 @@ func FolderID(path string) (FileID, error) {
 	if err := unix.Statx(at, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
 		return FileID{}, fmt.Errorf("statx %s: %w", path, err)
 	}
+	return StatxID(&st), nil
+}
+
+// StatxID is the identity in what statx(2) said, asked for STATX_BTIME too.
+func StatxID(st *unix.Statx_t) FileID {
 	id := FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
 	if st.Mask&unix.STATX_BTIME != 0 {
 		id.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 	}
-	return id, nil
+	return id
 }

@@ -143,7 +143,7 @@ func statx(fd int, name string, flags int) (node, error) {
 		return node{}, &os.PathError{Op: "statx", Path: name, Err: err}
 	}
 	n := node{
-		ID:    capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino},
+		ID:    capabilities.StatxID(&st),
 		Kind:  kindOther,
 		Mode:  uint32(st.Mode) & 0o7777,
 		Size:  int64(st.Size),
@@ -152,9 +152,6 @@ func statx(fd int, name string, flags int) (node, error) {
 		Links: st.Nlink,
 		UID:   int(st.Uid),
 		GID:   int(st.Gid),
-	}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		n.ID.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

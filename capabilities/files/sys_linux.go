@@ -63,7 +63,7 @@ func statx(f *os.File, name string, flags int) (node, error) {
 		return node{}, &fs.PathError{Op: "statx", Path: name, Err: err}
 	}
 	n := node{
-		id:    capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino},
+		id:    capabilities.StatxID(&st),
 		size:  int64(st.Size),
 		mtime: time.Unix(st.Mtime.Sec, int64(st.Mtime.Nsec)),
 		ctime: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
@@ -71,9 +71,6 @@ func statx(f *os.File, name string, flags int) (node, error) {
 		uid:   int(st.Uid),
 		gid:   int(st.Gid),
 		mode:  fs.FileMode(st.Mode & 0o777),
-	}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		n.id.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 	}
 	for bit, value := range map[uint16]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
 		if st.Mode&bit != 0 {

@@ -304,15 +304,7 @@ func fileID(fd int, name string) (capabilities.FileID, error) {
 	if err := unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
 		return capabilities.FileID{}, err
 	}
-	return idOf(&st), nil
-}
-
-func idOf(st *unix.Statx_t) capabilities.FileID {
-	id := capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		id.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
-	}
-	return id
+	return capabilities.StatxID(&st), nil
 }
 
 // noNesting keeps commands from making namespaces of their own, in which they

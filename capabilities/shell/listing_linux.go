@@ -80,7 +80,7 @@ func statAt(fd int, name string) (listed, bool) {
 	if err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
 		return listed{}, false
 	}
-	return listed{id: idOf(&st), size: st.Size, changed: st.Ctime.Sec*1e9 + int64(st.Ctime.Nsec), dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, true
+	return listed{id: capabilities.StatxID(&st), size: st.Size, changed: st.Ctime.Sec*1e9 + int64(st.Ctime.Nsec), dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, true
 }
 
 // lookAtStartup notes the start-up files at the top of the folder.

@@ -31,13 +31,10 @@ func lstatIn(dir *os.File, name string) (node, error) {
 		}
 	}
 	n := node{
-		id:    capabilities.FileID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino},
+		id:    capabilities.StatxID(&st),
 		size:  int64(st.Size),
 		mtime: st.Mtime.Sec*1e9 + int64(st.Mtime.Nsec),
 		mode:  fs.FileMode(st.Mode & 0o777),
-	}
-	if st.Mask&unix.STATX_BTIME != 0 {
-		n.id.Birth = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
