@@ -205,12 +205,14 @@ func (v *sight) narrow(allowed []string) (dark []int, err error) {
 	}
 	if seen.Empty() {
 		var shared []string
+		indexes := []int{}
 		for i, name := range names(v.layout) {
 			if slices.Contains(allowed, name) {
-				shared = append(shared, strconv.Itoa(i))
+				shared, indexes = append(shared, strconv.Itoa(i)), append(indexes, i)
 			}
 		}
-		return nil, wire.Errorf(wire.CodeDenied, "The person does not share this screen; shared: monitor %s.", strings.Join(shared, ", "))
+		return nil, wire.Errorf(wire.CodeDenied, "The person does not share this screen; shared: monitor %s.", strings.Join(shared, ", ")).
+			With(map[string]any{"shared": indexes})
 	}
 	if v.window == nil {
 		v.area = seen

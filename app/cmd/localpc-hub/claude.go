@@ -27,6 +27,9 @@ const (
 // settle is how long a program on the screen has to show what an action did.
 const settle = 700 * time.Millisecond
 
+// noMonitor stands for the first screen that the person shares.
+const noMonitor = -2
+
 // claudeFlags are those of the command claude.
 type claudeFlags struct {
 	hub, machine, model, api, tool string
@@ -40,7 +43,7 @@ func (c *claudeFlags) flags(f *flag.FlagSet) {
 	f.StringVar(&c.api, "api", "", "")
 	f.StringVar(&c.tool, "tool", string(claude.Toolset), "")
 	f.IntVar(&c.turns, "turns", 50, "")
-	f.IntVar(&c.monitor, "monitor", 0, "")
+	f.IntVar(&c.monitor, "monitor", noMonitor, "")
 }
 
 // claude has Claude do a task on a computer, and prints what happens: an example
@@ -93,8 +96,11 @@ func (c *cli) claude(ctx context.Context) error {
 		return err
 	}
 	defer hub.Close()
-	loop := &claude.Loop{API: o.api, Key: apiKey, Model: model, MaxTurns: o.turns, Say: say, Adapter: claude.New(claude.Options{
-		Tools: hub, Shape: shape, Machine: o.machine, Monitor: o.monitor, Show: true, Settle: settle, Waiting: waiting})}
+	a := claude.Options{Tools: hub, Shape: shape, Machine: o.machine, Show: true, Settle: settle, Waiting: waiting}
+	if o.monitor != noMonitor {
+		a.Monitor = &o.monitor
+	}
+	loop := &claude.Loop{API: o.api, Key: apiKey, Model: model, MaxTurns: o.turns, Say: say, Adapter: claude.New(a)}
 	if _, err = loop.Run(ctx, c.args[1]); errors.Is(err, context.Canceled) {
 		return errors.New("stopped")
 	}

@@ -73,8 +73,9 @@ type Options struct {
 	Shape Shape // "" is Toolset
 	// Machine is the computer, by its name or id; "" where only one is connected.
 	Machine string
-	// Monitor is the screen's index; -1 is all of them in one picture.
-	Monitor int
+	// Monitor is the screen's index, -1 all of them in one picture; nil is the
+	// first that the person shares.
+	Monitor *int
 	// MaxEdge and MaxTiles bound pictures; both 0 are the usual ones, one alone
 	// leaves the other unbounded. Above 2000 a request may have 20 pictures only.
 	MaxEdge, MaxTiles int
@@ -226,7 +227,11 @@ func (a *Adapter) show(ctx context.Context, said []map[string]any) ([]map[string
 
 // look takes a picture of the screen; failed is why there is none.
 func (a *Adapter) look(ctx context.Context) (blocks []map[string]any, shot *picture, failed string, err error) {
-	r, err := a.call(ctx, "local_pc_screenshot", a.bounds(map[string]any{"monitor": a.o.Monitor}))
+	args := a.bounds(map[string]any{})
+	if a.o.Monitor != nil {
+		args["monitor"] = *a.o.Monitor
+	}
+	r, err := a.call(ctx, "local_pc_screenshot", args)
 	if err != nil {
 		return nil, nil, "", err
 	}

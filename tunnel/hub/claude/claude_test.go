@@ -148,6 +148,7 @@ func TestEveryAction(t *testing.T) {
 		}
 		return m
 	}
+	second := 2
 	const here = `"coordinate":[100,200]`
 	type m = map[string]any
 	for _, c := range []struct {
@@ -181,7 +182,7 @@ func TestEveryAction(t *testing.T) {
 	} {
 		for _, shape := range []claude.Shape{claude.Toolset, claude.Tool} {
 			hub := &tools{}
-			a := claude.New(claude.Options{Tools: hub, Shape: shape, Machine: "Mac-1", Monitor: 2})
+			a := claude.New(claude.Options{Tools: hub, Shape: shape, Machine: "Mac-1", Monitor: &second})
 			answer(t, a, turn(block(shape, "t1", "screenshot", "")))
 			if got, want := hub.calls[0].Args, (m{"machine": "Mac-1", "monitor": 2., "max_edge": 1568., "max_tiles": 1568.}); !reflect.DeepEqual(got, want) {
 				t.Fatalf("a screenshot is asked for with %v", got)

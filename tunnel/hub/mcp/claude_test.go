@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -108,14 +109,14 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Claude Code, as published, works on the computer through the hub: it lists,
-// runs, reads and writes, is told of what the person declines, and gets what
+// runs, reads and writes, sees the screen and clicks, is told of what the person declines, and gets what
 // they allow late.
 func TestClaudeCode(t *testing.T) {
 	if err := install(); err != nil {
 		t.Fatalf("npm ci: %v", err)
 	}
 	asked := make(chan struct{}, 8)
-	r := newRig(t, func(_ context.Context, m wire.Message) error {
+	r, screen := screenRig(t, func(_ context.Context, m wire.Message) error {
 		switch p := m.Payload.(type) {
 		case *wire.SessionOpen:
 			asked <- struct{}{}
@@ -131,6 +132,8 @@ func TestClaudeCode(t *testing.T) {
 		{"run_command", map[string]any{"command": "cat notes/plan.md; echo $((40+2))"}},
 		{"read_file", map[string]any{"path": "notes/plan.md"}},
 		{"delete_file", map[string]any{"path": "notes/plan.md"}},
+		{"local_pc_screenshot", map[string]any{}},
+		{"local_pc_click", map[string]any{"coordinate": []int{728, 409}}},
 	}}
 	api := httptest.NewServer(m)
 	defer api.Close()
@@ -164,13 +167,16 @@ func TestClaudeCode(t *testing.T) {
 		t.Fatalf("the model was offered %v, and given %q\n%s", m.tools, m.gave, out.String())
 	}
 	// Text of a file is given as it is, so that the model can copy it.
-	for i, want := range []string{"Mac-1", "notes/plan.md", "42", `"one\ntwo\n"`, "declined this"} {
+	for i, want := range []string{"Mac-1", "notes/plan.md", "42", `"one\ntwo\n"`, "declined this", `"type":"image"`, "Clicked at (728, 409)."} {
 		if !strings.Contains(m.gave[i], want) {
 			t.Errorf("%s gave the model %s, without %q", m.steps[i].tool, m.gave[i], want)
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join(r.Dir, "notes/plan.md")); err != nil || string(b) != "one\ntwo\n" {
 		t.Errorf("the file holds %q, %v", b, err)
+	}
+	if reached := screen.Reached(); len(reached) != 1 || *reached[0].At != image.Pt(-960, 539) {
+		t.Errorf("what was done on the screen: %+v", reached)
 	}
 	if len(asked) != 1 {
 		t.Errorf("the person was asked for a session %d times", len(asked))

@@ -29,6 +29,23 @@ func (f *Face) addDesktopTools() {
 		"Tells whether the computer's system lets pictures be taken, and mouse and keyboard be used. Nobody is asked.", f.permissionsCheck)
 }
 
+// shownWindow is a window, and where the last picture shows it.
+type shownWindow struct {
+	wire.Window
+	InPicture *wire.Rect `json:"in_picture,omitempty"`
+}
+
+// rect is what the picture shows of r, from its first pixel to its last; nil is
+// nothing.
+func (p Picture) rect(r wire.Rect) *wire.Rect {
+	from, ok := p.In(max(r[0], p.Shows[0]), max(r[1], p.Shows[1]))
+	to, also := p.In(min(r[2], p.Shows[2])-1, min(r[3], p.Shows[3])-1)
+	if !ok || !also {
+		return nil
+	}
+	return &wire.Rect{from[0], from[1], to[0], to[1]}
+}
+
 type listWindows struct {
 	where
 	Minimized bool   `json:"include_minimized,omitempty" jsonschema:"those too that are minimised"`
@@ -44,18 +61,17 @@ func (f *Face) listWindows(ctx context.Context, req *sdk.CallToolRequest, who Pr
 		}
 		p, _ := f.lastLook(who, b)
 		var s strings.Builder
-		rows := []wire.Window{}
+		rows := []shownWindow{}
 		for _, w := range got.Windows {
 			if s.Len() > maxList {
 				got.Truncated = true
 				break
 			}
-			rows = append(rows, w)
+			row := shownWindow{Window: w, InPicture: p.rect(w.Bounds)}
+			rows = append(rows, row)
 			fmt.Fprintf(&s, "%s  %s: %q", w.WindowID, w.AppName, w.Title)
-			if from, ok := p.In(w.Bounds[0], w.Bounds[1]); ok {
-				if to, ok := p.In(w.Bounds[2]-1, w.Bounds[3]-1); ok {
-					fmt.Fprintf(&s, ", (%d, %d) to (%d, %d) in the last picture", from[0], from[1], to[0], to[1])
-				}
+			if in := row.InPicture; in != nil {
+				fmt.Fprintf(&s, ", (%d, %d) to (%d, %d) in the last picture", in[0], in[1], in[2], in[3])
 			}
 			for _, state := range []struct {
 				is  bool
@@ -88,7 +104,7 @@ func (f *Face) focusWindow(ctx context.Context, req *sdk.CallToolRequest, who Pr
 		if _, err := f.unary(ctx, b, wire.TypeWindowFocus, &wire.WindowFocus{SessionID: b.ID, WindowID: in.WindowID, Raise: !in.Behind, WaitMS: f.patience()}); err != nil {
 			return nil, err
 		}
-		return said("The window has the keyboard. Take a new picture before you click.", map[string]any{"status": "done"}), nil
+		return completed("The window has the keyboard. Take a new picture before you click."), nil
 	})
 }
 
@@ -143,7 +159,7 @@ func (f *Face) launchApp(ctx context.Context, req *sdk.CallToolRequest, who Prin
 		if got.PID == 0 { // not every computer's program tells
 			which = what
 		}
-		return said(fmt.Sprintf("Started %s. Its window may take a moment; take a picture.", which), map[string]any{"status": "done", "pid": got.PID}), nil
+		return completed(fmt.Sprintf("Started %s. Its window may take a moment; take a picture.", which)), nil
 	})
 }
 
@@ -175,7 +191,7 @@ func (f *Face) clipboardWrite(ctx context.Context, req *sdk.CallToolRequest, who
 		if _, err := f.unary(ctx, b, wire.TypeClipWrite, &wire.ClipWrite{SessionID: b.ID, Format: "text", Content: in.Text, WaitMS: f.patience()}); err != nil {
 			return nil, err
 		}
-		return said(fmt.Sprintf("The clipboard has these %s now.", inBytes(int64(len(in.Text)))), map[string]any{"status": "done"}), nil
+		return completed(fmt.Sprintf("The clipboard has these %s now.", inBytes(int64(len(in.Text))))), nil
 	})
 }
 

@@ -45,21 +45,28 @@ type aim struct {
 	Picture    string      `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
 }
 
-// act does one action. aimed: its coordinates need a picture. Without any the
-// last one is named all the same: the computer compares what has changed.
+// act does one action. aimed: it has coordinates, which need a picture. Without
+// any the computer itself compares with the last one that it sent.
 func (f *Face) act(ctx context.Context, req *sdk.CallToolRequest, who Principal, in where, picture, title string, a wire.InputAction, aimed bool, done string) *sdk.CallToolResult {
 	return f.onScreen(ctx, req, who, in, title, func(ctx context.Context, b store.Sandbox) (*sdk.CallToolResult, error) {
 		a.SessionID, a.Picture, a.WaitMS = b.ID, picture, f.patience()
-		if id, err := f.aimed(who, b, picture); err == nil {
+		if aimed {
+			id, err := f.aimed(who, b, picture)
+			if err != nil {
+				return nil, err
+			}
 			a.Picture = id
-		} else if aimed {
-			return nil, err
 		}
 		if _, err := f.unary(ctx, b, wire.TypeInput, &a); err != nil {
 			return nil, err
 		}
-		return said(done, map[string]any{"status": "done"}), nil
+		return completed(done), nil
 	})
+}
+
+// completed is the result of what gives nothing but that it was done.
+func completed(say string) *sdk.CallToolResult {
+	return said(say, map[string]any{"status": "done", "say": say})
 }
 
 func (f *Face) at(ctx context.Context, req *sdk.CallToolRequest, who Principal, in aim, title string, a wire.InputAction, done string) *sdk.CallToolResult {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -135,7 +136,7 @@ func (in bounded) limit(p *wire.Screenshot) {
 
 type screenshot struct {
 	where
-	Monitor  int        `json:"monitor,omitempty" jsonschema:"index of the screen, from local_pc_displays (default 0); -1 is all of them in one picture"`
+	Monitor  *int       `json:"monitor,omitempty" jsonschema:"index of the screen, from local_pc_displays (default: the first that the person shares); -1 is all of them in one picture"`
 	WindowID string     `json:"window_id,omitempty" jsonschema:"only this window, from local_pc_list_windows"`
 	Region   *wire.Rect `json:"region,omitempty" jsonschema:"only this part: left, top, right, bottom in the computer's own pixels of all screens, as local_pc_displays has them"`
 	Cursor   bool       `json:"cursor,omitempty" jsonschema:"draw the mouse pointer into it"`
@@ -144,9 +145,18 @@ type screenshot struct {
 
 func (f *Face) screenshot(ctx context.Context, req *sdk.CallToolRequest, who Principal, in screenshot) *sdk.CallToolResult {
 	return f.onScreen(ctx, req, who, in.where, "see the screen", func(ctx context.Context, b store.Sandbox) (*sdk.CallToolResult, error) {
-		ask := &wire.Screenshot{SessionID: b.ID, Monitor: in.Monitor, WindowID: in.WindowID, Region: in.Region, IncludeCursor: in.Cursor, WaitMS: f.patience()}
+		ask := &wire.Screenshot{SessionID: b.ID, WindowID: in.WindowID, Region: in.Region, IncludeCursor: in.Cursor, WaitMS: f.patience()}
 		in.limit(ask)
+		if in.Monitor != nil {
+			ask.Monitor = *in.Monitor
+		} else if in.Region != nil && in.WindowID == "" {
+			ask.Monitor = -1 // wherever it is
+		}
 		got, p, err := f.shoot(ctx, b, ask)
+		if i, other := shared(err); in.Monitor == nil && other {
+			ask.Monitor = i
+			got, p, err = f.shoot(ctx, b, ask)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -177,6 +187,21 @@ func (f *Face) zoom(ctx context.Context, req *sdk.CallToolRequest, who Principal
 		}
 		return pictured(got, p, "It is for looking only: coordinates still count in the picture before."), nil
 	})
+}
+
+// shared is the first screen that the person shares, where err says that they
+// do not share the one that was asked for.
+func shared(err error) (monitor int, ok bool) {
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Code != wire.CodeDenied {
+		return 0, false
+	}
+	list, _ := e.Details["shared"].([]any)
+	if len(list) == 0 {
+		return 0, false
+	}
+	n, ok := list[0].(float64)
+	return int(n), ok
 }
 
 func (f *Face) shoot(ctx context.Context, b store.Sandbox, ask *wire.Screenshot) (*wire.ScreenshotResponse, Picture, error) {

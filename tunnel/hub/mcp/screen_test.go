@@ -104,7 +104,7 @@ func TestLookingAndAiming(t *testing.T) {
 				t.Fatalf("what was done: %+v", reached)
 			}
 			for i, w := range want {
-				if got := reached[i]; got.Action.Action != w.action || !reflect.DeepEqual(got.At, w.at) || got.Action.Picture != "pic_1" {
+				if got := reached[i]; got.Action.Action != w.action || !reflect.DeepEqual(got.At, w.at) || (got.Action.Picture == "pic_1") != (w.at != nil) {
 					t.Errorf("action %d was %+v", i, got)
 				}
 			}
@@ -147,7 +147,10 @@ func TestEveryAction(t *testing.T) {
 		call(t, s, c.tool, c.args).ok()
 		all := screen.Reached()
 		got := all[len(all)-1].Action
-		c.want.SessionID, c.want.Picture, c.want.WaitMS = got.SessionID, "pic_1", int((10 * time.Minute).Milliseconds())
+		c.want.SessionID, c.want.WaitMS = got.SessionID, int((10 * time.Minute).Milliseconds())
+		if c.want.Coordinate != nil || c.want.Path != nil {
+			c.want.Picture = "pic_1"
+		}
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s %v did %+v, not %+v", c.tool, c.args, got, c.want)
 		}
@@ -176,7 +179,10 @@ func TestWindowsProgramsClipboard(t *testing.T) {
 	call(t, s, "local_pc_displays", nil).ok("0  DP-1: 1920 × 1080 pixels at (-1920, 0), scale 1, the main one")
 	call(t, s, "local_pc_list_windows", nil).ok(`win_1  Editor: "notes.txt", has the keyboard`)
 	call(t, s, "local_pc_screenshot", args{"window_id": "win_1"}).ok()
-	call(t, s, "local_pc_list_windows", nil).ok("(0, 0) to (1455, 818) in the last picture")
+	windows := call(t, s, "local_pc_list_windows", nil).ok("(0, 0) to (1455, 818) in the last picture")
+	if rows, _ := windows.all["windows"].([]any); len(rows) != 1 || !reflect.DeepEqual(rows[0].(map[string]any)["in_picture"], []any{0., 0., 1455., 818.}) {
+		t.Errorf("windows are told as %v", windows.all)
+	}
 	call(t, s, "local_pc_focus_window", args{"window_id": "win_1"}).ok()
 	call(t, s, "local_pc_focus_window", args{"window_id": "win_2"}).fails("not there any more", "local_pc_list_windows")
 	call(t, s, "local_pc_list_apps", nil).ok("Editor (process 7, 1 windows), in front")
@@ -237,6 +243,27 @@ func TestPicturesAreOfOneSession(t *testing.T) {
 	}
 	call(t, s, "list_directory", nil).ok() // opens another session
 	call(t, s, "local_pc_click", args{"coordinate": []int{1, 1}}).fails("local_pc_screenshot first")
+}
+
+// The person shares another screen than the first: that is the one which is
+// shown, unless the program names one.
+func TestThePersonSharesAnotherScreen(t *testing.T) {
+	r, screen := screenRig(t, nil)
+	s := r.client(t, r.Key, "")
+	screen.Fail = func(m wire.Message) error {
+		if p, ok := m.Payload.(*wire.Screenshot); ok && p.Monitor != 2 {
+			return wire.Errorf(wire.CodeDenied, "The person does not share this screen.").With(map[string]any{"shared": []int{2}})
+		}
+		return nil
+	}
+	if _, p := call(t, s, "local_pc_screenshot", nil).ok().picture(); p.Monitor != 2 {
+		t.Errorf("the picture is of screen %d", p.Monitor)
+	}
+	call(t, s, "local_pc_screenshot", args{"monitor": 0}).fails("does not share")
+	call(t, s, "local_pc_screenshot", args{"region": []int{-1920, 0, -1900, 10}}).ok()
+	if n := len(screen.Asked()); n != 5 {
+		t.Errorf("the screen was asked %d times", n)
+	}
 }
 
 // While the person is asked whether the screen may be seen, the call is pending;
