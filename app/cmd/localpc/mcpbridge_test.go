@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -112,6 +113,18 @@ func TestBridgeCarriesEverything(t *testing.T) {
 			}
 			if text, failed := toolText(t, s, "run_command", map[string]any{"command": "echo 'a\nb' é"}); failed || !strings.Contains(text, "a\nb é\n[exit code 0]") {
 				t.Errorf("a command gave %q", text)
+			}
+			// A picture comes whole, of the size that those of a screen have at most.
+			picture := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0, 1, 2, 250}, 700_000)...)
+			if err := os.WriteFile(filepath.Join(folder.Dir, "a.png"), picture, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			res, err := s.CallTool(t.Context(), &mcpsdk.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": "a.png"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if img, ok := res.Content[0].(*mcpsdk.ImageContent); !ok || img.MIMEType != "image/png" || !bytes.Equal(img.Data, picture) {
+				t.Errorf("a picture did not come through: %T", res.Content[0])
 			}
 			var wg sync.WaitGroup
 			for i := range 8 {
