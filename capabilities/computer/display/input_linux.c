@@ -277,11 +277,9 @@ int lx_down(Display *d, int id, unsigned char keys[32], unsigned char buttons[32
 	return s != NULL;
 }
 
-int lx_buttons(Display *d, int id, unsigned char map[256]) {
-	XDevice *dev = XOpenDevice(d, id);
-	if (!dev) return 0;
-	int n = XGetDeviceButtonMapping(d, dev, map, 255);
-	XCloseDevice(d, dev);
+// Programs get what the core pointer's map makes of a button, not the device's.
+int lx_buttons(Display *d, unsigned char map[256]) {
+	int n = XGetPointerMapping(d, map, 255);
 	return n < 0 ? 0 : n;
 }
 

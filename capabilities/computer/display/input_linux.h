@@ -59,7 +59,7 @@ unsigned long lx_bound(Display *d, int code);
 
 int lx_devices(Display *d, lx_device *out, int max);
 int lx_down(Display *d, int id, unsigned char keys[32], unsigned char buttons[32]);
-int lx_buttons(Display *d, int id, unsigned char map[256]);
+int lx_buttons(Display *d, unsigned char map[256]);
 
 unsigned long lx_focus(Display *d);
 int lx_up(Display *d, unsigned long window, unsigned long *parent); // 1 while there is a parent that is not the root

@@ -103,13 +103,7 @@ func (x *x11Input) drag(ctx context.Context, a hands.Action, button int) error {
 func (x *x11Input) physical(n int) int {
 	var to [256]C.uchar
 	count := 0
-	_ = x.act.do(func(d *C.Display) { // as it is, where it can't be asked
-		for _, v := range devices(d) {
-			if v.xtest != 0 && v.buttons != 0 {
-				count = int(C.lx_buttons(d, v.id, &to[0]))
-			}
-		}
-	})
+	_ = x.act.do(func(d *C.Display) { count = int(C.lx_buttons(d, &to[0])) }) // gone: done notices
 	for i := range count {
 		if int(to[i]) == n {
 			return i + 1

@@ -31,6 +31,12 @@ const patience = 40 * time.Second
 // startX starts an X server that the test has alone, and returns its name.
 func startX(t testing.TB, program string, args ...string) string {
 	t.Helper()
+	name, _ := runX(t, program, args...)
+	return name
+}
+
+func runX(t testing.TB, program string, args ...string) (string, *exec.Cmd) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +60,11 @@ func startX(t testing.TB, program string, args ...string) string {
 		if n == "" {
 			t.Fatalf("%s did not start", program)
 		}
-		return ":" + n
+		return ":" + n, cmd
 	case <-time.After(patience):
 		t.Fatalf("%s said no display number", program)
 	}
-	return ""
+	return "", nil
 }
 
 // xvfb starts a server with one screen of this size.
