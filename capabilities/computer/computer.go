@@ -38,7 +38,10 @@ type Options struct {
 	// Environ is the person's own environment, for programs that are started;
 	// nil: this process's.
 	Environ func() []string
-	Log     *slog.Logger // nil: slog.Default
+	// Idle is after which time a session that does not use what it was allowed
+	// has it no more; 0: 10 minutes.
+	Idle time.Duration
+	Log  *slog.Logger // nil: slog.Default
 
 	settle time.Duration // after a card's answer, before an action; 0: settleFor
 	thaw   time.Duration // how long an action waits for a card to close; 0: thawWithin
@@ -90,6 +93,9 @@ func New(o Options) *Computer {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Idle == 0 {
+		o.Idle = idleAfter
 	}
 	if o.settle == 0 {
 		o.settle = settleFor

@@ -14,8 +14,7 @@ import (
 const (
 	// keptPictures is how many of a session's pictures can be aimed at.
 	keptPictures = 32
-	// idleAfter is when a session that does not use what it was allowed has it
-	// no more; lingers, how long one that was allowed once is shown.
+	// idleAfter is Options.Idle where that is 0; lingers, how long one that was allowed once is shown.
 	idleAfter = 10 * time.Minute
 	lingers   = 5 * time.Second
 )
@@ -70,6 +69,9 @@ func (c *Computer) session(id string) *session {
 
 // begins and ends note a use. Called with mu held.
 func (s *session) begins(u use, now time.Time) {
+	if !u.sees && !u.acts {
+		return
+	}
 	if s.used.Until.Before(now) && s.busy == 0 {
 		s.used = hands.Use{Session: s.id, Since: now}
 	}
@@ -82,7 +84,10 @@ func (s *session) begins(u use, now time.Time) {
 	s.holds(now)
 }
 
-func (s *session) ends(_ use, now time.Time) {
+func (s *session) ends(u use, now time.Time) {
+	if !u.sees && !u.acts {
+		return
+	}
 	s.busy--
 	s.holds(now)
 }
@@ -90,7 +95,7 @@ func (s *session) ends(_ use, now time.Time) {
 func (s *session) holds(now time.Time) {
 	s.used.Until = now.Add(lingers)
 	if s.used.Idle {
-		s.used.Until = now.Add(idleAfter)
+		s.used.Until = now.Add(s.c.o.Idle)
 	}
 }
 

@@ -20,6 +20,10 @@ var Usual = []string{
 	"=keepassxc", "=keepassx", "=keepass2", "=1password", "=bitwarden", "=enpass", "=org.gnome.World.Secrets", "=secrets",
 	"=seahorse", "=gcr-prompter", "=gcr4-ssh-askpass", "=gnome-keyring-prompt", "=kwalletd5", "=kwalletd6", "=kwalletmanager5", "=ksshaskpass", "=ssh-askpass", "=pinentry", "=pinentry-gtk-2", "=pinentry-gnome3", "=pinentry-qt",
 	"=polkit-gnome-authentication-agent-1", "=lxpolkit", "=Keychain Access", "=SecurityAgent", "=CredentialUIBroker", "=consent",
+	// As Firefox (also in German, French and Spanish), Safari, Edge and Chrome
+	// title their windows.
+	"Firefox Private Browsing", "Firefox Privater Modus", "Firefox (Privater Modus)", "Firefox Navigation privée", "Firefox (Navegación privada)", "Firefox Navegación privada",
+	"(Inkognito)", "(Navigation privée)", "(Incógnito)",
 	"(Private Browsing)", "Private Browsing —", "InPrivate", "(Incognito)", "Incognito –",
 }
 

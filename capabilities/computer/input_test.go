@@ -1,0 +1,354 @@
+package computer
+
+import (
+	"context"
+	"image"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"localpc/capabilities"
+	"localpc/capabilities/capabilitytest"
+	"localpc/capabilities/computer/hands"
+	"localpc/consent"
+	"localpc/tunnel/wire"
+)
+
+func (r *rig) act(p wire.InputAction, c consent.Choice) error {
+	r.t.Helper()
+	p.SessionID = r.ses.ID
+	_, err := r.do(wire.TypeInput, &p, c)
+	return err
+}
+
+func TestEveryAction(t *testing.T) {
+	r := newRig(t)
+	pic := r.see(0) // half size
+	at := &wire.Point{10, 10}
+	amount := 0
+	on := image.Pt(21, 21)
+	cases := []struct {
+		p    wire.InputAction
+		want hands.Action
+	}{
+		{wire.InputAction{Action: "left_click", Coordinate: at, Modifiers: []string{"ctrl", "shift"}}, hands.Action{Kind: "click", At: &on, Button: "left", Count: 1, Modifiers: []string{"ctrl", "shift"}}},
+		{wire.InputAction{Action: "left_click"}, hands.Action{Kind: "click", Button: "left", Count: 1}},
+		{wire.InputAction{Action: "right_click", Coordinate: at, Button: "left"}, hands.Action{Kind: "click", At: &on, Button: "right", Count: 1}},
+		{wire.InputAction{Action: "middle_click", Coordinate: at}, hands.Action{Kind: "click", At: &on, Button: "middle", Count: 1}},
+		{wire.InputAction{Action: "double_click", Coordinate: at}, hands.Action{Kind: "click", At: &on, Button: "left", Count: 2}},
+		{wire.InputAction{Action: "triple_click", Coordinate: at}, hands.Action{Kind: "click", At: &on, Button: "left", Count: 3}},
+		{wire.InputAction{Action: "mouse_move", Coordinate: at}, hands.Action{Kind: "move", At: &on}},
+		{wire.InputAction{Action: "mouse_down", Coordinate: at, Button: "right"}, hands.Action{Kind: "press", At: &on, Button: "right"}},
+		{wire.InputAction{Action: "mouse_up"}, hands.Action{Kind: "unpress", Button: "left"}},
+		{wire.InputAction{Action: "drag", Path: []wire.Point{{10, 10}, {11, 10}, {20, 20}}}, hands.Action{Kind: "drag", Button: "left", Path: []image.Point{on, {23, 21}, {41, 41}}}},
+		{wire.InputAction{Action: "type", Text: "grüße %s"}, hands.Action{Kind: "type", Text: "grüße %s"}},
+		{wire.InputAction{Action: "key", Key: "ctrl+s", Repeat: 3}, hands.Action{Kind: "key", Chord: "ctrl+s", Repeat: 3}},
+		{wire.InputAction{Action: "key", Key: "Return"}, hands.Action{Kind: "key", Chord: "Return", Repeat: 1}},
+		{wire.InputAction{Action: "hold_key", Key: "w", DurationMS: 1500}, hands.Action{Kind: "hold-key", Chord: "w", Hold: 1500 * time.Millisecond}},
+		{wire.InputAction{Action: "scroll"}, hands.Action{Kind: "scroll", Amount: 3, Direction: "down"}},
+		{wire.InputAction{Action: "scroll", Coordinate: at, ScrollAmount: &amount, ScrollDirection: "left"}, hands.Action{Kind: "scroll", At: &on, Direction: "left"}},
+	}
+	for _, c := range cases {
+		c.p.Picture = pic.Picture
+		if err := r.act(c.p, r.session()); err != nil {
+			t.Errorf("%s: %v", c.p.Action, err)
+			continue
+		}
+		got := r.s.lastAct()
+		points := len(got.Path)
+		if got.At != nil {
+			points = 1
+		}
+		if len(got.Aim) != points || got.Layout == "" || got.Seen.IsZero() {
+			t.Errorf("%s: not checked against the picture: %+v", c.p.Action, got)
+		}
+		if (got.At == nil) != (c.want.At == nil) || got.At != nil && *got.At != *c.want.At {
+			t.Errorf("%s: at %v, want %v", c.p.Action, got.At, c.want.At)
+		}
+		same := got.Kind == c.want.Kind && got.Button == c.want.Button && got.Count == c.want.Count && slices.Equal(got.Path, c.want.Path) &&
+			slices.Equal(got.Modifiers, c.want.Modifiers) && got.Text == c.want.Text && got.Chord == c.want.Chord && got.Repeat == c.want.Repeat &&
+			got.Hold == c.want.Hold && got.Amount == c.want.Amount && got.Direction == c.want.Direction
+		if !same {
+			t.Errorf("%s: %+v, want %+v", c.p.Action, got, c.want)
+		}
+	}
+	before := r.s.actions()
+	begin := time.Now()
+	if err := r.act(wire.InputAction{Action: "wait", DurationMS: 30}, consent.Choice{}); err != nil || time.Since(begin) < 30*time.Millisecond {
+		t.Errorf("wait: %v after %v", err, time.Since(begin))
+	}
+	if d := r.describe(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "wait", DurationMS: 1}); !d.Effects[0].Own || d.Effects[0].Kind != consent.EffectOwn {
+		t.Errorf("waiting is asked for: %+v", d.Effects)
+	}
+	if r.s.actions() != before {
+		t.Error("waiting touched the display")
+	}
+}
+
+func TestWhatACardSaysOfActions(t *testing.T) {
+	r := newRig(t)
+	click := &wire.InputAction{SessionID: r.ses.ID, Action: "double_click", Coordinate: &wire.Point{-700, 20}, Modifiers: []string{"ctrl"}}
+	d := r.describe(wire.TypeInput, click)
+	if d.Sentence != "%s wants to use mouse and keyboard." || d.Exact != "double-click at 580, 20 on screen 2 with ctrl held" || d.Rule.Exact != "mouse and keyboard" ||
+		!slices.Equal(d.Scopes, []consent.Scope{consent.Session}) || d.NoOnce || d.Risk != consent.RiskNormal || d.Effects[0].Kind != consent.EffectControl {
+		t.Errorf("for a session: %+v", d)
+	}
+	r.terms.PerAction = true
+	d = r.describe(wire.TypeInput, click)
+	if d.Sentence != "%s wants to double-click at 580, 20 on screen 2 with ctrl held." || len(d.Scopes) != 0 || !d.Looks || d.Rule.Exact == "mouse and keyboard" {
+		t.Errorf("each: %+v", d)
+	}
+	long := strings.Repeat("long ", 50)
+	if d = r.describe(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "type", Text: long}); d.Exact != "type: "+long || len(d.Sentence) > 100 {
+		t.Errorf("typing: %+v", d)
+	}
+	// The card shows where it goes, with what is hidden blacked out.
+	call := r.call(wire.TypeInput, click)
+	looks := r.c.Look(t.Context(), call, consent.Request{Looks: true})
+	ask := r.s.lastAsk()
+	if len(looks) != 1 || looks[0].Screen != "" || len(looks[0].Data) == 0 || !slices.Equal(ask.Mark, []image.Point{{-700, 20}}) || len(ask.Hide.Words) == 0 {
+		t.Errorf("looks %+v, asked %+v", looks, ask)
+	}
+	if !ask.Area.In(two().Screens[1].Device) || !image.Pt(-700, 20).In(ask.Area) || ask.Limit.Edge != 480 || ask.Quality != 70 {
+		t.Errorf("the look is of %v within %+v", ask.Area, ask.Limit)
+	}
+	// Once is enough for one: the session's permission from before does not count.
+	if err := r.act(*click, consent.Choice{Scope: consent.Once}); err != nil {
+		t.Error(err)
+	}
+	// A card for the screen shows each one that may be chosen.
+	looks = r.c.Look(t.Context(), r.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID}),
+		consent.Request{Looks: true, Screens: []consent.Screen{{Name: "DP-1"}, {Name: "HDMI-1"}}})
+	if len(looks) != 2 || looks[0].Screen != "DP-1" || looks[1].Screen != "HDMI-1" || r.s.lastAsk().Area != two().Screens[1].Device {
+		t.Errorf("looks at screens: %+v", looks)
+	}
+}
+
+func TestACardHoldsTheHandsStill(t *testing.T) {
+	r := newRig(t)
+	r.see(0)
+	if err := r.act(wire.InputAction{Action: "mouse_down"}, r.session()); err != nil {
+		t.Fatal(err)
+	}
+	// The action under way ends, and what is held is let go.
+	hold := make(chan struct{})
+	r.s.set(func(s *screen) { s.hold = hold })
+	done := make(chan error, 1)
+	go func() { done <- r.act(wire.InputAction{Action: "hold_key", Key: "a", DurationMS: 60_000}, r.session()) }()
+	eventually(t, "the key is held", func() bool { return get(r.s, func(s *screen) int { return s.begun }) == 2 })
+	r.c.Freeze(true)
+	wantCode(t, <-done, wire.CodePaused)
+	eventually(t, "the button is let go", func() bool { return r.s.releases() == 1 })
+	r.s.set(func(s *screen) { s.hold = nil })
+	// Others are refused, and pictures wait.
+	before := r.s.actions()
+	wantCode(t, r.act(wire.InputAction{Action: "type", Text: "y"}, r.session()), wire.CodePaused)
+	shots := get(r.s, func(s *screen) int { return len(s.asks) })
+	picture := make(chan error, 1)
+	go func() {
+		_, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID}, r.session("DP-1"))
+		picture <- err
+	}()
+	select {
+	case err := <-picture:
+		t.Errorf("a picture did not wait for the card: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	_, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, WaitMS: 20}, r.session("DP-1"))
+	wantCode(t, err, wire.CodePaused)
+	if r.s.actions() != before || get(r.s, func(s *screen) int { return len(s.asks) }) != shots {
+		t.Error("the display was touched while a card was open")
+	}
+	r.c.Freeze(false)
+	if err := <-picture; err != nil {
+		t.Errorf("the picture: %v", err)
+	}
+	if err := r.act(wire.InputAction{Action: "type", Text: "y"}, r.session()); err != nil {
+		t.Errorf("after the card: %v", err)
+	}
+	// An answer comes a little before its card has gone.
+	r.c.Freeze(true)
+	time.AfterFunc(10*time.Millisecond, func() { r.c.Freeze(false) })
+	if err := r.act(wire.InputAction{Action: "type", Text: "y"}, r.session()); err != nil {
+		t.Errorf("as the card closes: %v", err)
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	r := newRig(t)
+	r.see(0)
+	hold := make(chan struct{})
+	r.s.set(func(s *screen) { s.hold = hold })
+	first := make(chan error, 1)
+	go func() { first <- r.act(wire.InputAction{Action: "key", Key: "a"}, r.session()) }()
+	eventually(t, "the first acts", func() bool { return get(r.s, func(s *screen) int { return s.begun }) == 1 })
+	// One that waits for its turn can be cancelled.
+	ctx, cancel := context.WithCancel(t.Context())
+	call := r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "key", Key: "b"})
+	waits := make(chan error, 1)
+	go func() {
+		_, _, err := capabilitytest.DoWith(ctx, t, r.c, call, r.session())
+		waits <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	cancel()
+	if err := <-waits; err == nil {
+		t.Error("it was cancelled, and acted")
+	}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			_, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID}, r.session("DP-1"))
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(hold)
+	wg.Wait()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if most := get(r.s, func(s *screen) int { return s.most }); most != 1 {
+		t.Errorf("%d were at the display at once", most)
+	}
+	if n := r.s.actions(); n != 1 {
+		t.Errorf("%d actions, one was to be made", n)
+	}
+}
+
+func TestThePersonsHandsWin(t *testing.T) {
+	r := newRig(t)
+	pic := r.see(0)
+	taken := time.Now()
+	r.s.set(func(s *screen) { s.actErr = wire.Errorf(wire.CodePerson, "You are using the mouse.") })
+	wantCode(t, r.click(pic.Picture, 5, 5), wire.CodePerson)
+	r.s.set(func(s *screen) { s.actErr = nil })
+	// An old picture is as old as it was, however often it is aimed at; a new one
+	// is a new look.
+	time.Sleep(5 * time.Millisecond)
+	if err := r.click(pic.Picture, 5, 5); err != nil || !r.s.lastAct().Seen.Before(taken) {
+		t.Errorf("seen %v, taken before %v, %v", r.s.lastAct().Seen, taken, err)
+	}
+	r.see(0)
+	if err := r.click(pic.Picture, 5, 5); err != nil || !r.s.lastAct().Seen.After(taken) {
+		t.Errorf("after a new picture: seen %v, %v", r.s.lastAct().Seen, err)
+	}
+	// Without a picture it is since it was allowed.
+	r.ses = capabilitytest.NewSession(t, consent.ModeWork)
+	before := time.Now()
+	if err := r.act(wire.InputAction{Action: "key", Key: "a"}, r.session()); err != nil || r.s.lastAct().Seen.Before(before) {
+		t.Errorf("without a picture: seen %v, %v", r.s.lastAct().Seen, err)
+	}
+	// Where the person has just allowed it, their hand at the card does not count
+	// against it.
+	r.see(0)
+	call := r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "key", Key: "a"})
+	d, err := r.c.Describe(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = time.Now()
+	g := capabilitytest.GrantWith(t, r.ses, r.c.Name(), d, r.session())
+	if _, err := r.c.Run(t.Context(), call, g, nil); err != nil || !r.s.lastAct().Seen.Before(before) {
+		t.Errorf("by a rule: seen %v, %v", r.s.lastAct().Seen, err)
+	}
+	g = byYou(t, r.ses, d, r.session())
+	if _, err := r.c.Run(t.Context(), call, g, nil); err != nil || r.s.lastAct().Seen.Before(before) {
+		t.Errorf("by the person: seen %v, %v", r.s.lastAct().Seen, err)
+	}
+}
+
+// yes is a person who allows it.
+type yes consent.Choice
+
+func (y yes) Prompt(context.Context, consent.Request) (consent.Answer, error) {
+	return consent.Answer{Allow: true, Choice: consent.Choice(y), Via: "card"}, nil
+}
+
+type asks struct{}
+
+func (asks) Decide(consent.Request, []consent.Stored, time.Time) consent.Verdict {
+	return consent.Verdict{}
+}
+
+// byYou is a grant that a person gave at a card.
+func byYou(t *testing.T, s *capabilities.Session, d capabilities.Description, c consent.Choice) consent.Grant {
+	t.Helper()
+	book := &capabilitytest.Record{}
+	g, err := consent.New(consent.Options{Decider: asks{}, Prompter: yes(c), Recorder: book, Book: book}).Authorize(t.Context(), capabilitytest.Request(s, "computer", d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestEveryEndLetsGo(t *testing.T) {
+	down := wire.InputAction{Action: "mouse_down"}
+	for name, end := range map[string]func(*rig){
+		"end of the session": func(r *rig) {
+			if err := r.c.EndSession(r.t.Context(), r.ses.ID); err != nil {
+				r.t.Error(err)
+			}
+		},
+		"drop":       func(r *rig) { r.c.Drop(r.ses.ID, errStopped(), false) },
+		"drop all":   func(r *rig) { r.c.Drop("", errStopped(), true) },
+		"disconnect": func(r *rig) { r.c.Void() },
+		"card":       func(r *rig) { r.c.Freeze(true) },
+		"close": func(r *rig) {
+			if err := r.c.Close(); err != nil {
+				r.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			if err := r.act(down, r.session()); err != nil {
+				t.Fatal(err)
+			}
+			end(r)
+			eventually(t, "the button is let go", func() bool { return r.s.releases() >= 1 })
+		})
+	}
+	r := newRig(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	r.s.set(func(s *screen) { s.hold = hold })
+	done := make(chan error, 1)
+	go func() { done <- r.act(wire.InputAction{Action: "hold_key", Key: "a", DurationMS: 1000}, r.session()) }()
+	eventually(t, "the key is held", func() bool { return get(r.s, func(s *screen) int { return s.begun }) == 1 })
+	r.c.Drop(r.ses.ID, wire.Errorf(wire.CodePaused, "paused"), false)
+	wantCode(t, <-done, wire.CodePaused)
+}
+
+func TestUses(t *testing.T) {
+	r := newRig(t)
+	if u := r.c.Uses(); len(u) != 0 {
+		t.Errorf("at first %+v", u)
+	}
+	call := r.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID})
+	d, err := r.c.Describe(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Run(t.Context(), call, byYou(t, r.ses, d, consent.Choice{Scope: consent.Once, Screens: "DP-1"}), nil); err != nil {
+		t.Fatal(err)
+	}
+	if u := r.c.Uses(); len(u) != 1 || u[0].Idle || !u[0].Sees || u[0].Acts || time.Until(u[0].Until) > lingers {
+		t.Errorf("once: %+v", u)
+	}
+	r.see(0)
+	if err := r.act(wire.InputAction{Action: "key", Key: "a"}, r.session()); err != nil {
+		t.Error(err)
+	}
+	u := r.c.Uses()
+	if len(u) != 1 || !u[0].Idle || !u[0].Sees || !u[0].Acts || u[0].Session != r.ses.ID || time.Until(u[0].Until) < 9*time.Minute {
+		t.Errorf("for the session: %+v", u)
+	}
+	r.c.Drop(r.ses.ID, errStopped(), true)
+	if u := r.c.Uses(); len(u) != 0 {
+		t.Errorf("dropped: %+v", u)
+	}
+}

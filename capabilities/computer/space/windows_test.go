@@ -1,0 +1,95 @@
+package space_test
+
+import (
+	"image"
+	"math/rand/v2"
+	"testing"
+
+	"localpc/capabilities/computer/space"
+)
+
+// stackOf makes windows on a small plane, some of which are to be hidden.
+func stackOf(r *rand.Rand) (s space.Stack, hidden map[uint64]bool) {
+	hidden = map[uint64]bool{}
+	for id := range uint64(1 + r.IntN(7)) {
+		x, y := r.IntN(24)-4, r.IntN(24)-4
+		w := space.Window{ID: id, Frame: image.Rect(x, y, x+r.IntN(14), y+r.IntN(14)), Seethrough: r.IntN(4) == 0, Minimized: r.IntN(6) == 0}
+		hidden[id] = r.IntN(2) == 0
+		s = append(s, w)
+	}
+	return s, hidden
+}
+
+// No pixel through which a hidden window may show is left, none is blacked out
+// that certainly shows nothing of one, and no two rectangles overlap.
+func TestVisibleLeavesNoPixel(t *testing.T) {
+	r := random()
+	for range 20_000 {
+		s, hidden := stackOf(r)
+		area := image.Rect(r.IntN(4), r.IntN(4), 12+r.IntN(8), 12+r.IntN(8))
+		black := s.Visible(area, func(w space.Window) bool { return hidden[w.ID] })
+		for y := -6; y < 40; y++ {
+			for x := -6; x < 40; x++ {
+				p := image.Pt(x, y)
+				want := 0
+				for _, w := range s {
+					if w.Minimized || !p.In(w.Frame) {
+						continue
+					}
+					if hidden[w.ID] {
+						want = 1
+						break
+					}
+					if !w.Seethrough {
+						break // it covers what is below
+					}
+				}
+				if !p.In(area) {
+					want = 0
+				}
+				got := 0
+				for _, b := range black {
+					if p.In(b) {
+						got++
+					}
+				}
+				if got != want {
+					t.Fatalf("%v is in %d rectangles, want %d\nstack %+v\nhidden %v\narea %v\nblack %v", p, got, want, s, hidden, area, black)
+				}
+			}
+		}
+	}
+}
+
+func TestUnder(t *testing.T) {
+	s := space.Stack{
+		{ID: 1, Frame: image.Rect(0, 0, 10, 10), Minimized: true},
+		{ID: 2, Frame: image.Rect(5, 5, 15, 15)},
+		{ID: 3, Frame: image.Rect(0, 0, 20, 20)},
+	}
+	for p, id := range map[image.Point]uint64{{X: 1, Y: 1}: 3, {X: 5, Y: 5}: 2, {X: 15, Y: 15}: 3} {
+		if w, ok := s.Under(p); !ok || w.ID != id {
+			t.Errorf("under %v is %d, want %d", p, w.ID, id)
+		}
+	}
+	if w, ok := s.Under(image.Pt(20, 20)); ok {
+		t.Errorf("under the desktop's own pixel is %d", w.ID)
+	}
+}
+
+func TestSame(t *testing.T) {
+	w := space.Window{ID: 1, PID: 2, Class: "a", Started: 3, Title: "old", Frame: image.Rect(0, 0, 1, 1)}
+	moved := w
+	moved.Title, moved.Frame, moved.Focused = "new", image.Rect(5, 5, 9, 9), true
+	if !w.Same(moved) {
+		t.Error("a window that moved is another one")
+	}
+	for _, change := range []func(*space.Window){
+		func(w *space.Window) { w.ID++ }, func(w *space.Window) { w.PID++ }, func(w *space.Window) { w.Class = "b" }, func(w *space.Window) { w.Started++ },
+	} {
+		other := w
+		if change(&other); w.Same(other) {
+			t.Errorf("%+v is the same as %+v", other, w)
+		}
+	}
+}
