@@ -133,7 +133,8 @@ func inPoints(r image.Rectangle, scale float64) image.Rectangle {
 		return r
 	}
 	f := func(n int) int { return int(float64(n)/scale + 0.5) }
-	return image.Rect(f(r.Min.X), f(r.Min.Y), f(r.Max.X), f(r.Max.Y))
+	at := image.Pt(f(r.Min.X), f(r.Min.Y))
+	return image.Rectangle{Min: at, Max: at.Add(image.Pt(f(r.Dx()), f(r.Dy())))}
 }
 
 // turned is how a monitor stands, in degrees clockwise; RandR counts the other
