@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // Xlib's handlers are the process's, and by default end it. These only note
 // what happened to which connection.
@@ -64,7 +65,14 @@ Display *lx_open(const char *name) {
 }
 
 void lx_close(Display *d) {
-	XCloseDisplay(d);
+	// Xlib waits for a server that is gone for ever: then only what the system
+	// holds is given back.
+	struct pollfd at = {ConnectionNumber(d), 0, 0};
+	poll(&at, 1, 0);
+	if (lx_dead(d) || at.revents & (POLLHUP | POLLERR | POLLNVAL))
+		close(ConnectionNumber(d));
+	else
+		XCloseDisplay(d);
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < LINKS; i++)
 		if (links[i].d == d) links[i].d = NULL;

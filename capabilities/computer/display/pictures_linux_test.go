@@ -111,7 +111,7 @@ func TestFallbackLibrary(t *testing.T) {
 	})
 }
 
-func TestScreens(t *testing.T) {
+func TestThreeScreens(t *testing.T) {
 	name := xvfb(t, "1200x500")
 	run(t, name, "xrandr", "--setmonitor", "left", "400/100x300/100+0+0", "screen")
 	run(t, name, "xrandr", "--setmonitor", "*middle", "400/100x500/100+400+0", "none")
