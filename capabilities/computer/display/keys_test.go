@@ -13,7 +13,9 @@ import (
 )
 
 func TestParseChord(t *testing.T) {
-	system := func(name string) keysym { return map[string]keysym{"XF86AudioPlay": 0x1008ff14, "Iso_First_Group": 0xfe0c}[name] }
+	system := func(name string) keysym {
+		return map[string]keysym{"XF86AudioPlay": 0x1008ff14, "Iso_First_Group": 0xfe0c}[name]
+	}
 	for chord, want := range map[string][]keysym{
 		"ctrl+s": {symControl, 's'}, "Return": {symReturn}, "enter": {symReturn}, "ENTER": {symReturn},
 		"ctrl + shift + T": {symControl, symShift, 'T'}, "a": {'a'}, "A": {'A'}, "ß": {0xdf}, "Ж": {unicodeSym + 'Ж'},

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"image"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -42,7 +43,11 @@ type listener struct {
 }
 
 // device is one that sends events.
-type device struct{ is C.lx_device }
+type device struct {
+	is C.lx_device
+	// sure: is.absolute is as its events are, whatever it says of itself.
+	sure bool
+}
 
 func newListener(name string) (*listener, error) {
 	k, err := newLink(name)
@@ -75,9 +80,19 @@ func devices(d *C.Display) []C.lx_device {
 }
 
 func (l *listener) lookAtDevices() {
+	before := l.devs
 	l.devs = map[int]*device{}
 	for _, v := range devices(l.d) {
-		l.devs[int(v.id)] = &device{is: v}
+		now := &device{is: v}
+		if was := before[int(v.id)]; was != nil {
+			// Its axes are where its last event put them: it may have moved since,
+			// and that event is still to come.
+			now.is.value = was.is.value
+			if was.sure {
+				now.sure, now.is.absolute = true, was.is.absolute
+			}
+		}
+		l.devs[int(v.id)] = now
 	}
 }
 
@@ -159,9 +174,24 @@ func (l *listener) heard(e *C.lx_event, at time.Time) {
 		}
 		return
 	}
+	v.see(l.d, e)
 	dx, dy := v.move(e, 0, l.width), v.move(e, 1, l.height)
 	if _, tell := l.person.moved(dx, dy, at); tell {
 		l.say(hands.Event{Person: true, At: at})
+	}
+}
+
+// see notices a device that calls its axes relative, but sends where the pointer
+// is (Xephyr's mouse, and those of some virtual machines).
+func (v *device) see(d *C.Display, e *C.lx_event) {
+	if v.sure || e.has[0] == 0 || e.has[1] == 0 {
+		return
+	}
+	v.sure = true
+	var x, y C.int
+	var mask C.uint
+	if v.is.absolute[0] == 0 && C.lx_pointer(d, &x, &y, &mask) != 0 && math.Hypot(float64(e.axis[0])-float64(x), float64(e.axis[1])-float64(y)) < 2 && x > 16 && y > 16 {
+		v.is.absolute = [2]C.int{1, 1}
 	}
 }
 
