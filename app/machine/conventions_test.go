@@ -41,6 +41,8 @@ var mayImport = []struct {
 	{"capabilities/network", []string{"capabilities", "consent", "tunnel/wire"}},
 	{"capabilities/computer/space", nil},
 	{"capabilities/computer/hands", []string{"capabilities/computer/space", "tunnel/wire"}},
+	{"capabilities/computer/display", []string{"tunnel/wire", "capabilities/computer/space", "capabilities/computer/hands", "capabilities/computer/display/..."}},
+	{"capabilities/computer/display/...", nil},
 	{"capabilities/computer/...", []string{"capabilities", "consent", "tunnel/wire", "capabilities/computer/space", "capabilities/computer/hands"}},
 	{"capabilities/files/...", []string{"capabilities", "consent", "tunnel/wire", "capabilities/files/..."}},
 	{"app/snapshot", nil},

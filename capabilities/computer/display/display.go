@@ -21,18 +21,22 @@ type Options struct {
 	// Env is the environment that says which display it is; nil is os.Getenv.
 	Env func(string) string
 	Log *slog.Logger // nil is slog.Default
+	// Kept has what lets a Wayland desktop share its screens again without
+	// asking; nil keeps nothing, so that the system asks each time.
+	Kept Kept
+}
+
+// Kept keeps small secrets by name from one start to the next.
+type Kept interface {
+	Load(name string) string // "" where there is none
+	Save(name, value string) error
 }
 
 // Open connects to the display. Where there is none, or it can't be reached,
 // what it returns answers every call with the sentence that says why, so an
 // error is never about the display itself.
 func Open(ctx context.Context, o Options) (hands.Hands, error) {
-	if o.Env == nil {
-		o.Env = os.Getenv
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o = o.filled()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -42,6 +46,17 @@ func Open(ctx context.Context, o Options) (hands.Hands, error) {
 		p = nothing(err.Error())
 	}
 	return compose(o, p), nil
+}
+
+// filled is o with what it leaves out.
+func (o Options) filled() Options {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return o
 }
 
 // nothing is the parts of a computer whose display is out of reach.

@@ -1,0 +1,86 @@
+package wl_test
+
+import (
+	"context"
+	"image"
+	"image/color"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"localpc/capabilities/computer/display/waytest"
+	"localpc/capabilities/computer/display/wl"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T) (context.Context, *wl.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	c, err := wl.Open(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return ctx, c
+}
+
+// Screens lie where sway says, in points and pixels, with a fractional scale,
+// turned, and at a negative place; a screen that comes later is there too.
+func TestOutputs(t *testing.T) {
+	d := waytest.Start(t, waytest.Options{Outputs: []string{
+		"resolution 1024x700 position 0,0 scale 1",
+		"resolution 1200x900 position -800,0 scale 1.5",
+		"resolution 800x600 position 1024,0 scale 1 transform 90",
+	}})
+	ctx, c := open(t)
+	got, err := c.Outputs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []wl.Output{
+		{Name: "HEADLESS-1", Points: image.Rect(0, 0, 1024, 700), Pixels: image.Pt(1024, 700)},
+		{Name: "HEADLESS-2", Points: image.Rect(-800, 0, 0, 600), Pixels: image.Pt(1200, 900)},
+		{Name: "HEADLESS-3", Points: image.Rect(1024, 0, 1624, 800), Pixels: image.Pt(600, 800), Turned: 90},
+	}
+	for i, w := range want {
+		if i >= len(got) || got[i].Name != w.Name || got[i].Points != w.Points || got[i].Pixels != w.Pixels || got[i].Turned != w.Turned {
+			t.Fatalf("screens are\n%+v, want\n%+v", got, want)
+		}
+	}
+	d.Sway("create_output")
+	d.Wait("a fourth screen", func() bool { got, err = c.Outputs(ctx); return err == nil && len(got) == 4 })
+}
+
+// A picture is pixel for pixel that of grim, on turned screens too.
+func TestPictureIsThatOfGrim(t *testing.T) {
+	d := waytest.Start(t, waytest.Options{Outputs: []string{
+		"resolution 320x240 position 0,0 scale 1", "resolution 320x240 position 320,0 scale 1 transform 90",
+		"resolution 320x240 position 640,0 scale 1 transform 180", "resolution 320x240 position 1000,0 scale 1 transform 270"},
+		Config: "output * bg " + drawing(t) + " stretch"})
+	ctx, c := open(t)
+	screens, err := c.Outputs(ctx)
+	if err != nil || len(screens) != 4 {
+		t.Fatalf("%v, %v", screens, err)
+	}
+	for _, s := range screens {
+		d.Wait("the drawing on "+s.Name, func() bool { return uneven(d.Grim("-o", s.Name)) })
+		got, err := c.Picture(ctx, s, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := d.Grim("-o", s.Name)
+		if got.Bounds().Size() != want.Bounds().Size() {
+			t.Fatalf("%s is %v, grim has %v", s.Name, got.Bounds(), want.Bounds())
+		}
+		for y := range got.Bounds().Dy() {
+			for x := range got.Bounds().Dx() {
+				if a, b := got.RGBAAt(x, y), color.RGBAModel.Convert(want.At(x, y)); a != b {
+					t.Fatalf("%s, turned %d: pixel (%d, %d) is %v, grim has %v", s.Name, s.Turned, x, y, a, b)
+				}
+			}
+		}
+	}
+}
