@@ -69,8 +69,8 @@ test-packages:
 # What a command and the idle program cost, each against what is measured
 # beside it in the same run.
 bench: test-packages
-	@$(call install,openssh-server openssh-client)
-	$(GO) test $(FLAGS) -run '^$$' -bench 'Table|Lanes' -benchtime 1x -timeout 30m ./app/cmd/localpc
+	@$(call install,openssh-server openssh-client ffmpeg)
+	$(GO) test $(FLAGS) -run '^$$' -bench 'Table|Lanes|Picture' -benchtime 1x -timeout 30m ./app/cmd/localpc
 
 # The pictures in README, taken anew from the program as it is.
 screenshots: test-packages npm

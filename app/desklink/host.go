@@ -34,6 +34,8 @@ type HostOptions struct {
 	OnIntent func(context.Context, snapshot.Intent) (snapshot.Reply, error)
 	// OnLost says that the process ended by itself.
 	OnLost func()
+	// OnStarted says that PID is another one now; nil: nobody wants to know.
+	OnStarted func()
 	// Idle is how long it stays without card or window; 0 means 3 minutes.
 	Idle time.Duration
 	// Stuck is how long a card that is withdrawn may not have been drawn, by a
@@ -337,6 +339,9 @@ func (h *Host) need() (*process, error) {
 	go h.write(p)
 	go h.relay(p, errs)
 	go h.read(p, out)
+	if h.o.OnStarted != nil {
+		h.wg.Go(h.o.OnStarted)
+	}
 	return p, nil
 }
 

@@ -605,7 +605,8 @@ func TestLastWord(t *testing.T) {
 // While a program has control the strip is on the screen: the process is
 // started for it, stays, comes back, and is let go when that is over.
 func TestTheStripStays(t *testing.T) {
-	h, e := newHost(t, "watching", 300*time.Millisecond)
+	var started atomic.Int32
+	h, e := newHost(t, "watching", 300*time.Millisecond, func(o *desklink.HostOptions) { o.OnStarted = func() { started.Add(1) } })
 	h.Publish(snapshot.Snapshot{Seq: 1})
 	if h.PID() != 0 {
 		t.Fatal("it runs though nothing is to be shown")
@@ -629,6 +630,9 @@ func TestTheStripStays(t *testing.T) {
 	h.Publish(snapshot.Snapshot{Seq: 4})
 	if h.PID() != 0 {
 		t.Error("it runs on")
+	}
+	if n := started.Load(); n != 2 {
+		t.Errorf("%d starts were told", n)
 	}
 }
 

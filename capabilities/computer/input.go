@@ -89,14 +89,24 @@ func (c *Computer) acts(w words, l space.Layout) capabilities.Description {
 // takeHands takes the display for an action. The hand that has just allowed it
 // comes to rest first.
 func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (context.Context, func(), error) {
-	if g.By() == "you" {
-		select {
-		case <-time.After(c.o.settle):
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
-		}
+	if err := c.settled(ctx, g); err != nil {
+		return nil, nil, err
 	}
 	return c.touch(ctx, s, useOf(g, true), c.o.thaw)
+}
+
+// settled waits a moment where a card was just answered for this: it leaves the
+// screen, and the hand that answered it comes to rest.
+func (c *Computer) settled(ctx context.Context, g consent.Grant) error {
+	if g.By() != "you" {
+		return nil
+	}
+	select {
+	case <-time.After(c.o.settle):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // seenAfter is since when the person's own hands must have rested: since the

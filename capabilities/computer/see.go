@@ -235,6 +235,9 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 	if ask.MaxBytes == 0 {
 		ask.MaxBytes = wire.MaxFramePicture
 	}
+	if err := c.settled(ctx, g); err != nil {
+		return capabilities.Result{}, err
+	}
 	ctx, done, err := c.touch(ctx, s, useOf(g, false), waitOf(p.WaitMS))
 	if err != nil {
 		return capabilities.Result{}, err

@@ -19,6 +19,8 @@ import (
 	mcpsdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"localpc/app/apptest"
+	"localpc/app/control"
+	"localpc/app/settings"
 	"localpc/app/snapshot"
 	"localpc/tunnel/hub/mcp"
 )
@@ -65,7 +67,9 @@ type got struct {
 	failed  bool
 	image   image.Image
 	picture mcp.Picture
-	took    time.Duration
+	bytes   int // of its file
+	// decoding is how long the test took to look at it.
+	decoding time.Duration
 }
 
 // at is the picture's pixel that shows a pixel of the screen.
@@ -101,21 +105,22 @@ func (g got) dark(t testing.TB, area image.Rectangle) float64 {
 func (a *agent) start(tool string, args map[string]any) chan got {
 	out := make(chan got, 1)
 	go func() {
-		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		res, err := a.s.CallTool(ctx, &mcpsdk.CallToolParams{Name: tool, Arguments: args})
 		if err != nil {
-			out <- got{text: err.Error(), failed: true, took: time.Since(began)}
+			out <- got{text: err.Error(), failed: true}
 			return
 		}
-		g := got{failed: res.IsError, took: time.Since(began)}
+		g := got{failed: res.IsError}
 		for _, c := range res.Content {
 			switch c := c.(type) {
 			case *mcpsdk.TextContent:
 				g.text += c.Text
 			case *mcpsdk.ImageContent:
+				began := time.Now()
 				g.image, _, err = image.Decode(bytes.NewReader(c.Data))
+				g.bytes, g.decoding = len(c.Data), time.Since(began)
 				if err != nil {
 					g.text, g.failed = "the picture can't be read: "+err.Error(), true
 				}
@@ -128,6 +133,22 @@ func (a *agent) start(tool string, args map[string]any) chan got {
 		out <- g
 	}()
 	return out
+}
+
+// asked is the card that a call waits for.
+func (a *agent) asked(c chan got, sentences ...string) *apptest.Area {
+	a.p.t.Helper()
+	if !a.p.d.Until(30*time.Second, func() bool {
+		_, shown := a.p.d.FindWindow(cardTitle)
+		return shown || len(c) > 0
+	}) || len(c) > 0 {
+		a.p.d.Screenshot("no-card")
+		if len(c) > 0 {
+			a.p.t.Fatalf("nobody was asked %q: the call gave %+v", sentences, <-c)
+		}
+		a.p.t.Fatalf("nobody was asked %q", sentences)
+	}
+	return a.p.card(sentences...)
 }
 
 func (a *agent) wait(c chan got) got {
@@ -186,21 +207,33 @@ func (a *agent) click(g got, x, y int) got {
 	return a.call("local_pc_click", map[string]any{"coordinate": g.at(a.p.t, x, y)})
 }
 
-// allowed presses Allow on the card, for the session.
+// allowedForSession presses Allow on the card, which is for the session where
+// the person chooses nothing else.
 func (p *program) allowedForSession(card *apptest.Area) {
 	p.t.Helper()
-	card.ClickText("This", "session")
-	p.press(card, "Allow")
+	p.press(card, "Allow", "for", "this", "session")
 	p.noCard()
 }
 
-// shown has the session opened and the screen shared by mouse, as a person does
-// who is asked for the first time, and gives the picture.
+// startForAgent is start with a folder whose sessions need no card, so that all
+// cards are about screen, mouse and keyboard.
+func startForAgent(t testing.TB, o apptest.Options, args ...string) *program {
+	t.Helper()
+	d := apptest.New(t, o)
+	folder := filepath.Join(d.Home, "work")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.Give(folder)
+	return startIn(t, d, append([]string{"--background", "--policy", "contained", "--folder", folder}, args...)...)
+}
+
+// shown has the screen shared by mouse, as a person does who is asked for the
+// first time, and gives the picture.
 func (a *agent) shown(name string) got {
 	a.p.t.Helper()
 	c := a.start("local_pc_screenshot", nil)
-	a.p.allowSession(name, "Work in this folder")
-	a.p.allowedForSession(a.p.card(name + " is requesting screen access"))
+	a.p.allowedForSession(a.asked(c, name+" is requesting screen access"))
 	g := a.wait(c)
 	if g.failed {
 		a.p.t.Fatalf("no picture came: %s", g.text)
@@ -214,7 +247,11 @@ func (a *agent) shown(name string) got {
 func (a *agent) acting(name string, g got, x, y int) {
 	a.p.t.Helper()
 	c := a.start("local_pc_mouse_move", map[string]any{"coordinate": g.at(a.p.t, x, y)})
-	a.p.allowedForSession(a.p.card(name + " wants to use mouse and keyboard"))
+	card := a.asked(c, name+" wants to use mouse and keyboard")
+	r, _ := card.Rect()
+	r.Max.Y -= 70 // above its buttons
+	a.p.d.In(r).ClickText("This", "session")
+	a.p.allowedForSession(card)
 	if g := a.wait(c); g.failed {
 		a.p.t.Fatalf("the mouse was not moved: %s", g.text)
 	}
@@ -274,4 +311,58 @@ func (p *program) handsPID() int {
 func (p *program) waitControl(what string, ok func(c *snapshot.Control) bool) {
 	p.t.Helper()
 	p.waitStatus(20*time.Second, what, func(s snapshot.Snapshot) bool { return ok(s.Control) })
+}
+
+// intend does what a window's button does.
+func (p *program) intend(in snapshot.Intent) {
+	p.t.Helper()
+	c, err := control.Dial(settings.Paths{Data: p.data}.Socket())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Intend(in); err != nil {
+		p.t.Fatalf("%s: %v", in.Kind, err)
+	}
+}
+
+// bareHub is a hub of one's own without a browser: its computers and programs
+// come by its commands.
+type bareHub struct {
+	program *program
+	p       *apptest.Process
+	address string
+	data    string
+}
+
+// startBareHub starts one, and pairs the program with it.
+func startBareHub(t testing.TB, p *program) *bareHub {
+	t.Helper()
+	h := &bareHub{program: p, address: "http://" + freeAddress(t), data: filepath.Join(p.d.Home, "hub")}
+	h.run()
+	p.must("pair", h.word("machine", "add", "this computer"))
+	p.waitStatus(20*time.Second, "online", func(s snapshot.Snapshot) bool { return s.Hub.Online })
+	return h
+}
+
+func (h *bareHub) run() {
+	h.program.t.Helper()
+	h.p = h.program.d.Start(filepath.Join(h.program.bin, "localpc-hub"), "serve", "--data", h.data, "--listen", strings.TrimPrefix(h.address, "http://"))
+	h.program.d.WaitOutput(h.p, 20*time.Second, h.address)
+}
+
+// word is what a command of the hub prints once: the key, the pairing line.
+func (h *bareHub) word(args ...string) string {
+	h.program.t.Helper()
+	out, err := h.program.d.Run(30*time.Second, filepath.Join(h.program.bin, "localpc-hub"), append(args, "--data", h.data)...)
+	if err != nil {
+		h.program.t.Fatal(err)
+	}
+	for _, w := range strings.Fields(out) {
+		if strings.HasPrefix(w, "e2b_") || strings.Contains(w, "#") {
+			return w
+		}
+	}
+	h.program.t.Fatalf("localpc-hub %v printed %q", args, out)
+	return ""
 }

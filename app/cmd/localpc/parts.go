@@ -212,7 +212,8 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 			}
 			return p.machine.Intend(ctx, in)
 		},
-		OnLost: func() { p.machine.Asks().Lost(p.desktop) },
+		OnLost:    func() { p.machine.Asks().Lost(p.desktop) },
+		OnStarted: func() { p.machine.Changed() },
 	})
 	p.closers = append(p.closers, func() {
 		if r := p.removal.Load(); r != nil && r.desktop != nil {
