@@ -224,6 +224,26 @@ func (d *Desktop) Focused() string {
 	return w.Title
 }
 
+// Keyboard is the title of the window that keys go to, as the X server says: it
+// knows earlier, and more surely, than the window manager tells.
+func (d *Desktop) Keyboard() string {
+	f, err := xproto.GetInputFocus(d.x).Reply()
+	if err != nil {
+		return ""
+	}
+	for at := f.Focus; at > 1 && at != root(d.x).Root; { // 0 and 1 stand for none and the pointer's
+		if w, ok := d.window(at); ok && w.Title != "" {
+			return w.Title
+		}
+		tree, err := xproto.QueryTree(d.x, at).Reply()
+		if err != nil {
+			return ""
+		}
+		at = tree.Parent
+	}
+	return ""
+}
+
 // CloseWindow presses the window's close button, by way of the window manager.
 func (d *Desktop) CloseWindow(w Window) {
 	d.t.Helper()

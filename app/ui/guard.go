@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"log/slog"
+
 	"fyne.io/fyne/v2"
 
 	"localpc/app/desklink"
@@ -27,6 +29,7 @@ func (u *UI) guard(w fyne.Window, say func(line string)) {
 		default:
 			say(robotClicked)
 		}
+		slog.Info("A press that no hand made was not heard", "key", key)
 		return false
 	})
 }
