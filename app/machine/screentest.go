@@ -169,16 +169,23 @@ func targetsOf(r image.Rectangle) []image.Point {
 // checkScreen tests one screen, one target after the other; the text says what
 // was found.
 func (c *controls) checkScreen(ctx context.Context, l space.Layout, sc space.Screen) (text string, ok bool, err error) {
+	if err := c.hands.Target(ctx, nil); err != nil {
+		return "", false, err
+	}
+	before, err := c.shootScreen(ctx, sc)
+	if err != nil {
+		return "", false, err
+	}
+	was, _, err := image.Decode(bytes.NewReader(before.Data))
+	if err != nil {
+		return "", false, err
+	}
 	worst := 0
 	for n, at := range targetsOf(sc.Device) {
-		before, err := c.shootScreen(ctx, sc)
-		if err != nil {
-			return "", false, err
-		}
 		if err := c.hands.Target(ctx, []image.Point{at}); err != nil {
 			return "", false, err
 		}
-		shot, found, err := c.findTarget(ctx, sc, before)
+		shot, found, err := c.findTarget(ctx, sc, was)
 		if err != nil {
 			return "", false, err
 		}
@@ -206,11 +213,11 @@ func (c *controls) checkScreen(ctx context.Context, l space.Layout, sc space.Scr
 			return fmt.Sprintf("the click on target %d of 5 came %d right and %d below of where it was aimed", n+1, d.X, d.Y), false, nil
 		}
 		pixel := (shot.view.Area.Dx() + shot.view.Size.X - 1) / shot.view.Size.X
-		if d := hit.Sub(at); abs(d.X) > pixel || abs(d.Y) > pixel {
+		d := hit.Sub(at)
+		if abs(d.X) > pixel || abs(d.Y) > pixel {
 			return fmt.Sprintf("target %d of 5 is shown %d right and %d below of where it is", n+1, d.X, d.Y), false, nil
-		} else {
-			worst = max(worst, abs(d.X), abs(d.Y))
 		}
+		worst = max(worst, abs(d.X), abs(d.Y))
 	}
 	return fmt.Sprintf("5 of 5 targets hit, at most %d pixels off", worst), true, nil
 }
@@ -251,11 +258,7 @@ func (c *controls) shootScreen(ctx context.Context, sc space.Screen) (hands.Shot
 
 // findTarget takes pictures until a target is in one: what has its colour, and
 // had not before.
-func (c *controls) findTarget(ctx context.Context, sc space.Screen, before hands.Shot) (seenTarget, bool, error) {
-	was, _, err := image.Decode(bytes.NewReader(before.Data))
-	if err != nil {
-		return seenTarget{}, false, err
-	}
+func (c *controls) findTarget(ctx context.Context, sc space.Screen, was image.Image) (seenTarget, bool, error) {
 	for end := time.Now().Add(drawnWithin); ; {
 		shot, err := c.shootScreen(ctx, sc)
 		if err != nil {

@@ -1,0 +1,365 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/capabilities/computer"
+	"localpc/capabilities/computer/hands"
+	"localpc/consent"
+	"localpc/tunnel"
+	"localpc/tunnel/wire"
+)
+
+func TestSeeingAndActing(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	if c := s.m.Snapshot().Control; c != nil {
+		t.Errorf("at first %+v is in control", c)
+	}
+	pic, err := s.see()
+	must(t, err)
+	card := s.person.seen()[1]
+	if card.Sentence != "Research agent is requesting screen access." || len(card.Screens) != 2 || !card.Looks || !slices.Contains(card.Scopes, consent.Session) {
+		t.Errorf("the card is %+v", card)
+	}
+	f := s.d.frame()
+	if c := s.m.Snapshot().Control; c == nil || !c.Sees || c.Acts || c.Who != "Research agent" || c.Session != "s1" || c.Colour == "" || !f.On || f.Colour != c.Colour || !slices.Equal(f.Own, []int{ownPID}) {
+		t.Errorf("after a look %+v is in control, the frame is %+v", c, f)
+	}
+	if line := s.m.Snapshot(); line.State != snapshot.Working || line.Line != "Research agent sees your screen" {
+		t.Errorf("the tray says %s, %q", line.State, line.Line)
+	}
+	// What was sent is kept as it was.
+	soon(t, "the picture is in the log", func() bool { e, _ := s.entry("See screen 1"); return e.Outcome == snapshot.Done })
+	e, _ := s.entry("See screen 1")
+	reply, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.GetDetail, Entry: e.ID})
+	must(t, err)
+	if d := reply.Detail; !bytes.Equal(d.Picture, pic.Image) || d.PictureType != "image/jpeg" || d.Output != "" || e.Sent != int64(len(pic.Image)) {
+		t.Errorf("kept are %d bytes of %q, sent %d, output %.20q", len(d.Picture), d.PictureType, e.Sent, d.Output)
+	}
+	// Asked once; the other screen is asked for by itself.
+	_, err = s.see()
+	must(t, err)
+	if n := s.cards(); n != 2 {
+		t.Errorf("%d cards, want 2", n)
+	}
+	must(t, s.act(wire.ActKey))
+	must(t, s.act(wire.ActKey))
+	if n := s.cards(); n != 3 {
+		t.Errorf("%d cards, want 3", n)
+	}
+	soon(t, "it acts, and the stop key is known", func() bool { c := s.m.Snapshot().Control; return c != nil && c.Acts && c.StopKey == "Ctrl+Alt+Esc" })
+	if line := s.m.Snapshot().Line; line != "Research agent uses mouse and keyboard" {
+		t.Errorf("the tray says %q", line)
+	}
+	if _, err := s.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: "s1", Monitor: 1}); wire.CodeOf(err) != wire.CodeDenied {
+		t.Errorf("the other screen, which was not chosen: %v", err)
+	}
+	if n := s.cards(); n != 4 {
+		t.Errorf("%d cards, want 4", n)
+	}
+}
+
+func TestADeniedScreenIsNotAskedAgain(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	s.person.answer = func(consent.Request) (consent.Answer, bool) {
+		return consent.Answer{Choice: consent.Choice{Scope: consent.Session}}, true
+	}
+	_, err := s.see()
+	wantCode(t, err, wire.CodeDenied)
+	for _, monitor := range []int{0, 1, -1} {
+		_, err := s.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: "s1", Monitor: monitor})
+		wantCode(t, err, wire.CodeDenied)
+	}
+	if n := s.cards(); n != 2 {
+		t.Errorf("%d cards, want 2", n)
+	}
+	if f := s.d.frame(); f.On || len(s.d.asks) > 0 && s.m.Snapshot().Control != nil {
+		t.Errorf("the frame is %+v", f)
+	}
+}
+
+// However it ends, the frame goes, what is held is let go, and nobody is said
+// to be in control.
+func TestEveryEndOfControl(t *testing.T) {
+	for name, end := range map[string]struct {
+		do        func(*screensRig)
+		asksAgain bool
+	}{
+		"revoked": {func(s *screensRig) {
+			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.Revoke})
+			must(s.t, err)
+		}, true},
+		"paused": {func(s *screensRig) {
+			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.Pause})
+			must(s.t, err)
+		}, false},
+		"stopped": {func(s *screensRig) {
+			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.StopAll})
+			must(s.t, err)
+		}, true},
+		"stop key": {func(s *screensRig) {
+			s.d.tell(hands.Event{Stop: true})
+			soon(s.t, "everything stopped", func() bool { return s.m.Snapshot().Stopped != nil })
+		}, true},
+		"switched off": {func(s *screensRig) {
+			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.SetCapability, Text: "computer", Way: "see"})
+			must(s.t, err)
+			wantCode(s.t, s.act(wire.ActKey), wire.CodeDenied)
+			_, err = s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.SetCapability, Text: "computer", Way: "ask"})
+			must(s.t, err)
+		}, false},
+		"session ended": {func(s *screensRig) {
+			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.EndSession, Entry: "s1"})
+			must(s.t, err)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScreens(t, computer.Options{})
+			must(t, s.act(wire.ActMouseDown))
+			if !s.d.frame().On {
+				t.Fatal("it acts without a frame")
+			}
+			before := s.d.releases()
+			end.do(s)
+			soon(t, "the frame goes and the button is let go", func() bool { return !s.d.frame().On && s.d.releases() > before })
+			if c := s.m.Snapshot().Control; c != nil {
+				t.Errorf("%+v is still in control", c)
+			}
+			if _, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Resume}); err != nil {
+				t.Fatal(err)
+			}
+			if name == "session ended" {
+				wantCode(t, s.act(wire.ActKey), wire.CodeSessionNotOpen)
+				return
+			}
+			cards := s.cards()
+			must(t, s.act(wire.ActKey))
+			if again := s.cards() > cards; again != end.asksAgain {
+				t.Errorf("asked again: %v", again)
+			}
+		})
+	}
+}
+
+func TestControlEndsUnused(t *testing.T) {
+	s := newScreens(t, computer.Options{Idle: 300 * time.Millisecond})
+	must(t, s.act(wire.ActKey))
+	soon(t, "it is over", func() bool { return !s.d.frame().On && s.m.Snapshot().Control == nil })
+	soon(t, "the log says so", func() bool {
+		e, ok := s.entry("Screen, mouse and keyboard: ended")
+		return ok && e.Who == "Research agent" && e.Capability == consent.CapabilityComputer
+	})
+	cards := s.cards()
+	must(t, s.act(wire.ActKey))
+	if s.cards() != cards+1 {
+		t.Error("it was not asked again")
+	}
+}
+
+func TestTheHubGoesAndTheButtonComesUp(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	must(t, s.act(wire.ActMouseDown))
+	before, begin := s.d.releases(), time.Now()
+	s.m.link.onState(tunnel.State{Phase: tunnel.Offline})
+	soon(t, "the button is let go", func() bool { return s.d.releases() > before })
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("it was up after %v", took)
+	}
+}
+
+func TestWhatTheDisplayTells(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	must(t, s.act(wire.ActKey))
+	s.d.tell(hands.Event{Person: true, At: time.Now()})
+	if c := s.m.Snapshot().Control; c == nil || !c.Person {
+		t.Errorf("the person's hands: %+v", c)
+	}
+	s.d.tell(hands.Event{Person: true, At: time.Now()})
+	soon(t, "the log tells of them", func() bool { _, ok := s.entry("Your own hands were at work"); return ok })
+	n := 0
+	for _, e := range s.m.Snapshot().Entries {
+		if strings.HasPrefix(e.What, "Your own hands") {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	before := of(s.d, func() int { return len(s.d.controls) })
+	s.d.tell(hands.Event{Lost: true, At: time.Now()})
+	soon(t, "the log tells that it was lost", func() bool { _, ok := s.entry("The part that uses the screen ended"); return ok })
+	soon(t, "the fresh one draws the frame", func() bool { return of(s.d, func() int { return len(s.d.controls) }) > before && s.d.frame().On })
+	soon(t, "the person's hands rest", func() bool { c := s.m.Snapshot().Control; return c != nil && !c.Person })
+}
+
+func TestCardsShowWhatWouldBeSeen(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	open := make(chan consent.Request, 4)
+	s.person.answer = func(r consent.Request) (consent.Answer, bool) { open <- r; return consent.Answer{}, false }
+	done := make(chan error, 1)
+	go func() { _, err := s.see(); done <- err }()
+	card := within(t, "a card", open)
+	soon(t, "both screens are pictured", func() bool {
+		seen := map[string]bool{}
+		for _, l := range s.l.seenLooks() {
+			seen[l.Screen] = l.Request == card.ID && len(l.Data) > 0
+		}
+		return seen["DP-1"] && seen["HDMI-1"]
+	})
+	if f := s.d.frame(); f.On || !slices.Equal(f.Own, []int{ownPID}) {
+		t.Errorf("before it is allowed the frame is %+v", f)
+	}
+	// While it is open the agent's hands are still, whoever has leave.
+	must(t, s.m.o.Store.Remember(context.Background(), consent.Stored{ID: "g", Scope: consent.Session, Session: "s1", Created: time.Now(), Rule: consent.Rule{
+		Hub: card.Hub, Principal: card.Principal.ID, Folder: card.Folder, Capability: "computer", Action: "act", Exact: "mouse and keyboard", Effects: "control"}}))
+	wantCode(t, s.act(wire.ActKey), wire.CodePaused)
+	if s.d.actions() != 0 {
+		t.Error("it acted while a card was open")
+	}
+	soon(t, "that is in the log", func() bool {
+		e, ok := s.entry("Press a")
+		return ok && e.Outcome == snapshot.Failed
+	})
+	must(t, s.m.asks.Answer(card.ID, consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Session, Screens: "DP-1"}}))
+	must(t, within(t, "the picture", done))
+	must(t, s.act(wire.ActKey))
+	shots := len(s.l.seenLooks())
+	time.Sleep(1200 * time.Millisecond)
+	if n := len(s.l.seenLooks()); n != shots {
+		t.Errorf("%d pictures after the card had gone", n-shots)
+	}
+
+	// Each action by itself, with its target marked.
+	yes := true
+	_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{PerAction: &yes}})
+	must(t, err)
+	click := func() error {
+		_, err := s.call(wire.TypeInput, &wire.InputAction{SessionID: "s1", Action: wire.ActLeftClick, Coordinate: &wire.Point{70, 80}})
+		return err
+	}
+	go func() { done <- click() }()
+	card = within(t, "a card for the click", open)
+	if card.Sentence != "Research agent wants to click at 70, 80 on screen 1." || len(card.Scopes) != 1 {
+		t.Errorf("the card is %+v", card)
+	}
+	soon(t, "the target is marked", func() bool {
+		marked := of(s.d, func() bool {
+			a := s.d.asks[len(s.d.asks)-1]
+			return len(a.Mark) == 1 && a.Mark[0].X == 70 && a.Mark[0].Y == 80
+		})
+		looks := s.l.seenLooks()
+		return marked && looks[len(looks)-1].Request == card.ID
+	})
+	must(t, s.m.asks.Answer(card.ID, consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Once}}))
+	must(t, within(t, "the click", done))
+	go func() { done <- click() }()
+	card = within(t, "a card for the next", open)
+	must(t, s.m.asks.Answer(card.ID, consent.Answer{}))
+	wantCode(t, within(t, "the refusal", done), wire.CodeDenied)
+}
+
+func TestScreenTest(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	s.d.set(func() { // one of which pictures are smaller than it is
+		s.d.layout.Screens[0].Device = image.Rect(0, 0, 2000, 300)
+		s.d.layout.Screens[1].Device = image.Rect(-400, -50, 0, 250)
+	})
+	run := func() *snapshot.ScreenTest {
+		t.Helper()
+		_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.TestScreens})
+		must(t, err)
+		soon(t, "the test is over", func() bool { return !s.m.Snapshot().Settings.Computer.Testing })
+		return s.m.Snapshot().Settings.Computer.Test
+	}
+	if got := run(); !got.OK || got.Text != "2 screens OK" || len(got.Screens) != 2 || !got.Screens[1].OK || len(s.d.targets) != 0 {
+		t.Errorf("all is well: %+v", got)
+	}
+	if n := s.d.actions(); n != 10 {
+		t.Errorf("%d clicks, 10 were to be made", n)
+	}
+	s.d.set(func() { s.d.off.X = 2 })
+	if got := run(); got.OK || !strings.Contains(got.Text, "2 of 2 screens off") || !strings.Contains(got.Text, "2 right and 0 below") {
+		t.Errorf("clicks miss: %+v", got)
+	}
+	s.d.set(func() { s.d.off.X, s.d.shifted.Y = 0, 20 })
+	if got := run(); got.OK || !strings.Contains(got.Text, "0 right and ") {
+		t.Errorf("pictures lie: %+v", got)
+	}
+	s.d.set(func() { s.d.shifted.Y, s.d.actErr = 0, wire.Errorf(wire.CodePerson, "hands") })
+	if got := run(); got.OK || !strings.Contains(got.Text, "you used mouse or keyboard") {
+		t.Errorf("the person's hands: %+v", got)
+	}
+	// It runs again by itself when the screens change.
+	s.d.set(func() { s.d.actErr = nil; s.d.layout.Screens = s.d.layout.Screens[:1] })
+	s.d.tell(hands.Event{Screens: true})
+	soon(t, "it runs again", func() bool { c := s.m.Snapshot().Settings.Computer; return c.Test.OK && c.Test.Text == "1 screen OK" })
+}
+
+func TestSettingsOfTheComputer(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	c := s.m.Snapshot().Settings.Computer
+	if c == nil || c.PerAction || c.Clipboard != "own" || !c.HideUsual || len(c.Usual) == 0 || c.Remote || len(c.Hide) != 0 {
+		t.Fatalf("at first %+v", c)
+	}
+	change := func(c snapshot.Changes) error {
+		_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Change, Changes: &c})
+		return err
+	}
+	all, no, yes, hide := "all", false, true, []string{"Signal", "Signal", " "}
+	must(t, change(snapshot.Changes{Clipboard: &all, HideUsual: &no, Remote: &yes, Hide: &hide, Rates: map[string]int{"computer": 100}}))
+	c = s.m.Snapshot().Settings.Computer
+	if c.Clipboard != "all" || c.HideUsual || !c.Remote || !slices.Equal(c.Hide, []string{"Signal"}) {
+		t.Errorf("then %+v", c)
+	}
+	wrong, lines := "some", []string{"a\nb"}
+	for _, bad := range []snapshot.Changes{{Clipboard: &wrong}, {Hide: &lines}} {
+		if err := change(bad); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+	_, err := s.see()
+	must(t, err)
+	if words := s.d.asks[len(s.d.asks)-1].Hide.Words; !slices.Equal(words, []string{"Signal"}) {
+		t.Errorf("hidden are %q", words)
+	}
+	if i := slices.IndexFunc(s.m.Snapshot().Capabilities, func(c snapshot.Capability) bool { return c.Name == "computer" }); i < 0 || s.m.Snapshot().Capabilities[i].Extent != "ask" {
+		t.Errorf("capabilities: %+v", s.m.Snapshot().Capabilities)
+	}
+	if !slices.Contains(s.m.link.hello().Capabilities, "computer") {
+		t.Error("HELLO does not name it")
+	}
+	_, err = s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.SetCapability, Text: "computer", Way: "off"})
+	must(t, err)
+	if slices.Contains(s.m.link.hello().Capabilities, "computer") {
+		t.Error("HELLO names what is off")
+	}
+	_, err = s.see()
+	wantCode(t, err, wire.CodeDenied)
+	// Without a display there is none of it.
+	m := newMachine(t)
+	if snap := m.Snapshot(); snap.Settings.Computer != nil || snap.Control != nil {
+		t.Errorf("without a display: %+v", snap.Settings.Computer)
+	}
+	if _, err := m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.TestScreens}); err == nil {
+		t.Error("a screen test without a screen")
+	}
+}
+
+func TestTheComputersRate(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Rates: map[string]int{"computer": 4}}})
+	must(t, err)
+	_, err = s.see()
+	must(t, err)
+	_, err = s.see()
+	must(t, err)
+	_, err = s.see()
+	wantCode(t, err, wire.CodeOverloaded)
+}
