@@ -16,7 +16,11 @@ import (
 	mcpsdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"localpc/app/apptest"
+	"localpc/tunnel/tunneltest"
 )
+
+// npmModules is where make npm puts programs for tests.
+const npmModules = "../../../tunnel/hub/mcp/testdata/npm/node_modules"
 
 // Without a display: a person connects Claude Code with one command, what its
 // settings say then works, and with another command it is all as before.
@@ -78,14 +82,7 @@ func TestConnectAProgramFromATerminal(t *testing.T) {
 		t.Fatalf("its settings are, %v:\n%s", err, data)
 	}
 	// Claude Code itself takes what stands there, and finds the tools.
-	claude, err := filepath.Abs("../../../tunnel/hub/mcp/testdata/npm/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(claude); err != nil {
-		t.Fatalf("make npm brings Claude Code: %v", err)
-	}
-	health := exec.Command(claude, "mcp", "list")
+	health := exec.Command(tunneltest.ClaudeProgram(t, npmModules), "mcp", "list")
 	home := t.TempDir() // a copy: it writes much more there
 	if err := os.WriteFile(filepath.Join(home, ".claude.json"), data, 0o600); err != nil {
 		t.Fatal(err)
