@@ -50,7 +50,9 @@ type watch struct {
 	err     *connect.Error                // how it ended; guarded by mu
 }
 
-// watch asks the machine to watch, and waits until it does.
+// watch asks the machine to watch, and waits until it does. It watches on network
+// mounts whether allow_network_mounts is set or not: what is changed on this
+// computer is told there, too, and the session's folder may be one.
 func (d directories) watch(ctx context.Context, c *call, path string, recursive, entries bool) (*watch, error) {
 	s, err := d.f.o.Backend.Do(ctx, c.sandbox, wire.TypeFileWatch,
 		&wire.FileWatch{SessionID: c.sandbox.ID, Path: path, Recursive: recursive, Entries: entries, WaitMS: d.f.wait(c)})

@@ -116,7 +116,7 @@ func TestPolledWatch(t *testing.T) {
 	if status, text := call("CreateWatcher", `{"path":"none"}`); status != 404 {
 		t.Errorf("a directory that is not there: %d %s", status, text)
 	}
-	w := create(`{"path":".","includeEntry":true}`)
+	w := create(`{"path":".","includeEntry":true,"allowNetworkMounts":true}`)
 	if status, text := call("GetWatcherEvents", w); status != 200 || text != "{}" {
 		t.Errorf("nothing happened: %d %s", status, text)
 	}
