@@ -86,25 +86,48 @@ func (b *bundle) add(ctx context.Context, f *os.File, at, size, length int64) (s
 		}
 		b.tried = true
 	}
-	n, err = b.copy(ctx, io.NewOffsetWriter(b.f, start), io.NewSectionReader(f, at, size))
+	n, err = b.copy(ctx, io.NewOffsetWriter(b.f, start), io.NewSectionReader(f, at, size), true)
 	b.end = start + n
+	if err != nil {
+		_ = b.f.Truncate(b.end) // nothing stands where the next begins
+	}
 	return start, n, err
 }
 
-func (b *bundle) copy(ctx context.Context, to io.Writer, from io.Reader) (n int64, err error) {
+// copy writes what from has to to. Where sparse, nothing stands at to yet, and
+// blocks of zeros are left out, as a file with holes has them.
+func (b *bundle) copy(ctx context.Context, to io.WriteSeeker, from io.Reader, sparse bool) (n int64, err error) {
 	if b.buf == nil {
 		b.buf = make([]byte, 256<<10)
 	}
-	for {
+	for left := false; ; {
 		if ctx.Err() != nil {
 			return n, context.Cause(ctx)
 		}
 		m, err := from.Read(b.buf)
-		if m > 0 {
-			if _, err := to.Write(b.buf[:m]); err != nil {
+		for at := 0; at < m; {
+			end := min(at+block, m)
+			empty := sparse && allZero(b.buf[at:end])
+			for end < m && (sparse && allZero(b.buf[end:min(end+block, m)])) == empty {
+				end = min(end+block, m)
+			}
+			if left = empty; empty {
+				if _, err := to.Seek(int64(end-at), io.SeekCurrent); err != nil {
+					return n, err
+				}
+			} else if _, err := to.Write(b.buf[at:end]); err != nil {
 				return n, err
 			}
-			n += int64(m)
+			n += int64(end - at)
+			at = end
+		}
+		if err == io.EOF && left { // the file is as long as it was
+			if _, err := to.Seek(-1, io.SeekCurrent); err != nil {
+				return n, err
+			}
+			if _, err := to.Write([]byte{0}); err != nil {
+				return n, err
+			}
 		}
 		if err != nil {
 			if err == io.EOF {
@@ -114,6 +137,10 @@ func (b *bundle) copy(ctx context.Context, to io.Writer, from io.Reader) (n int6
 		}
 	}
 }
+
+var zeros [block]byte
+
+func allZero(p []byte) bool { return bytes.Equal(p, zeros[:len(p)]) }
 
 // take holds what is at name in d, which is to be what e was seen as. steady:
 // nobody wrote to it meanwhile.
@@ -219,7 +246,7 @@ func (b *bundle) restore(ctx context.Context, e *entry, d *dir, name string, fla
 		return errOdd
 	}
 	if e.Size < block || !clone(f, 0, b.f, e.At, aligned(e.Size)) {
-		n, err := b.copy(ctx, f, io.NewSectionReader(b.f, e.At, e.Size))
+		n, err := b.copy(ctx, f, io.NewSectionReader(b.f, e.At, e.Size), flags != 0)
 		if err != nil || n != e.Size {
 			return cmp.Or(err, io.ErrUnexpectedEOF)
 		}

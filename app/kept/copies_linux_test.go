@@ -1,11 +1,13 @@
 package kept_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"localpc/app/kept"
@@ -127,4 +129,47 @@ func TestGivenUpUndoingRuinsNothing(t *testing.T) {
 	if r.text("b") != "b" || r.text("a") != "newer" {
 		t.Errorf("b is %q, a %q", r.text("b"), r.text("a"))
 	}
+}
+
+// A file with holes takes as much room kept as it does in its folder, and has
+// them when it is back.
+func TestHolesStay(t *testing.T) {
+	r := newRig(t)
+	const size = 64<<20 + 1
+	f, err := os.Create(r.at("image"))
+	must(t, err)
+	_, err = f.WriteAt([]byte("begin"), 0)
+	must(t, err)
+	_, err = f.WriteAt([]byte("middle"), 20<<20+4093)
+	must(t, errors.Join(err, f.Truncate(size), f.Close()))
+	before, err := os.ReadFile(r.at("image"))
+	must(t, err)
+	request, _, err := r.do(r.remove("image"))
+	must(t, err)
+	if n := room(t, r.dir); n > 1<<20 {
+		t.Errorf("kept, it takes %d bytes", n)
+	}
+	_, err = r.k.Undo(t.Context(), "u", []string{request}, false)
+	must(t, err)
+	if after, err := os.ReadFile(r.at("image")); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("it came back as %d bytes, %v", len(after), err)
+	}
+	if n := room(t, r.at("image")); n > 1<<20 {
+		t.Errorf("back, it takes %d bytes", n)
+	}
+}
+
+// room is what a file, or all in a folder, takes on the disk.
+func room(t *testing.T, path string) (n int64) {
+	t.Helper()
+	must(t, filepath.WalkDir(path, func(p string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st syscall.Stat_t
+		err = syscall.Lstat(p, &st)
+		n += st.Blocks * 512
+		return err
+	}))
+	return n
 }
