@@ -66,11 +66,12 @@ run-packages:
 test-packages:
 	@$(call install,$(BUILD_PACKAGES) $(TEST_PACKAGES))
 
-# What a command and the idle program cost, each against what is measured
+# What a command, the idle program and a picture of the screen cost, each against what is measured
 # beside it in the same run.
 bench: test-packages
 	@$(call install,openssh-server openssh-client ffmpeg)
 	$(GO) test $(FLAGS) -run '^$$' -bench 'Table|Lanes|Picture' -benchtime 1x -timeout 30m ./app/cmd/localpc
+	$(GO) test $(FLAGS) -run '^$$' -bench Table -benchtime 1x -timeout 10m ./capabilities/computer/display
 
 # The pictures in README, taken anew from the program as it is.
 screenshots: test-packages npm

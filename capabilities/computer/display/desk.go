@@ -108,6 +108,9 @@ func (d *desk) list(ctx context.Context) (stack, over space.Stack, err error) {
 	if stack, over, err = d.windows.list(ctx); err != nil {
 		return nil, nil, err
 	}
+	if stack == nil {
+		stack = space.Stack{} // none, which is not the same as unknown
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range []space.Stack{stack, over} {
