@@ -368,6 +368,8 @@ void lx_watch(Display *d) {
 	XISetMask(bits, XI_RawKeyRelease);
 	XISetMask(bits, XI_RawButtonPress);
 	XISetMask(bits, XI_RawButtonRelease);
+	XISetMask(bits, XI_RawTouchBegin);
+	XISetMask(bits, XI_RawTouchEnd);
 	XISetMask(all, XI_HierarchyChanged);
 	XISetMask(all, XI_DeviceChanged);
 	XIEventMask masks[2] = {{XIAllMasterDevices, sizeof bits, bits}, {XIAllDevices, sizeof all, all}};
@@ -381,7 +383,9 @@ static void raw(XIRawEvent *r, lx_event *out) {
 	case XI_RawMotion: out->what = LX_MOTION; break;
 	case XI_RawKeyPress: out->what = LX_KEY; break;
 	case XI_RawKeyRelease: out->what = LX_KEY_UP; break;
+	case XI_RawTouchBegin:
 	case XI_RawButtonPress: out->what = LX_BUTTON; break;
+	case XI_RawTouchEnd:
 	case XI_RawButtonRelease: out->what = LX_BUTTON_UP; break;
 	default: return;
 	}

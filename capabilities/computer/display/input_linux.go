@@ -33,7 +33,7 @@ func newLink(name string) (*link, error) {
 	defer C.free(unsafe.Pointer(c))
 	d := C.lx_open(c)
 	if d == nil {
-		return nil, errors.New("Mouse and keyboard can't be used: the display " + name + " does not answer.")
+		return nil, wire.Errorf(wire.CodeNotSupported, "Mouse and keyboard can't be used: the display %s does not answer.", name)
 	}
 	return &link{d: d}, nil
 }
@@ -93,7 +93,7 @@ func newX11Input(name string, a around) (input, error) {
 	err = act.do(func(d *C.Display) { lacks = C.lx_ready(d, &screens) })
 	if err != nil || lacks == 1 || lacks == 2 {
 		act.close()
-		return nil, errors.New("Mouse and keyboard can't be used: this display server lacks the XTEST or XKB extension.")
+		return nil, wire.Errorf(wire.CodeNotSupported, "Mouse and keyboard can't be used: this display server lacks the XTEST or XKB extension.")
 	}
 	ear, err := newListener(name)
 	if err != nil {

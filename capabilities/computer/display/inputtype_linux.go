@@ -66,7 +66,7 @@ func (x *x11Input) keyboard() (*keymap, C.lx_state, error) {
 	if n < 0 || ok == 0 {
 		return nil, state, wire.Errorf(wire.CodeInternal, "The keyboard of this computer can't be read.")
 	}
-	m := &keymap{syms: map[keysym][]stroke{}, groups: int(groups), bound: map[keysym]byte{}}
+	m := &keymap{syms: map[keysym][]stroke{}, numLock: uint8(numlock), bound: map[keysym]byte{}}
 	used := map[byte]bool{}
 	for _, s := range syms[:n] {
 		code := byte(s.code)
@@ -102,10 +102,9 @@ func (x *x11Input) ownSpare(code byte) (keysym, bool) {
 }
 
 // calm takes away what distorts typing (CapsLock, a latched Shift) and gives it
-// back at the end; NumLock, which is 2 in s, stays.
-func (x *x11Input) calm(s C.lx_state) (back func()) {
-	const capsAndLevels = 0xff &^ 0x10 // all but Mod2, which is NumLock everywhere
-	locked := s.locked & capsAndLevels
+// back at the end; NumLock, which distorts nothing, stays.
+func (x *x11Input) calm(m *keymap, s C.lx_state) (back func()) {
+	locked := s.locked &^ C.uint(m.numLock)
 	if locked == 0 && s.latched == 0 {
 		return func() {}
 	}
@@ -141,7 +140,7 @@ func (x *x11Input) typeText(ctx context.Context, a hands.Action) error {
 	if err != nil {
 		return err
 	}
-	defer x.calm(state)()
+	defer x.calm(m, state)()
 	defer x.backInGroup(state, &group)
 	for i, p := range pieces {
 		if len(p.bind) > 0 {
@@ -368,7 +367,7 @@ func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) err
 		strokes = append(strokes, s)
 	}
 	if last := syms[len(syms)-1]; runeOf(last) != 0 {
-		defer x.calm(state)() // "a" is a, with CapsLock too
+		defer x.calm(m, state)() // "a" is a, with CapsLock too
 	}
 	if len(bind) > 0 {
 		if err := x.bind(bind); err != nil {

@@ -15,7 +15,7 @@ import (
 // managed starts a server with a window manager.
 func managed(t testing.TB, size string) string {
 	t.Helper()
-	name := xvfb(t, size)
+	name := startX(t, "Xvfb", "-screen", "0", size+"x24")
 	start(t, name, "openbox", "--sm-disable")
 	eventually(t, "the window manager", func() bool {
 		return exec.Command("xprop", "-display", name, "-root", "_NET_SUPPORTING_WM_CHECK").Run() == nil &&
@@ -155,6 +155,7 @@ func state(t testing.TB, h hands.Hands) int {
 func TestTypedAsText(t *testing.T) {
 	for kind := range takers {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			name := managed(t, "800x600")
 			h := openAt(t, name)
 			w := take(t, h, name, kind)
@@ -180,5 +181,32 @@ func TestTypedAsText(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// What spare keys meant for a while is gone afterwards, and what somebody else
+// gave a key meanwhile is not.
+func TestKeyboardIsAsBefore(t *testing.T) {
+	name := xvfb(t, "300x200")
+	h := openAt(t, name)
+	keys := func() string { return run(t, name, "xmodmap", "-pke") }
+	before := keys()
+	for _, layout := range []string{"us", "de"} {
+		act(t, h, hands.Action{Kind: hands.Type, Text: "世界"})
+		if got := keys(); got == before {
+			t.Fatal("the characters were given to no key")
+		}
+		if layout != "us" {
+			run(t, name, "setxkbmap", layout)
+			before = keys()
+		}
+		eventually(t, "the keyboard as before", func() bool { return keys() == before })
+	}
+	act(t, h, hands.Action{Kind: hands.Type, Text: "世界"})
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if keys() != before {
+		t.Error("closing left keys with a meaning")
 	}
 }

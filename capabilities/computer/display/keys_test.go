@@ -42,7 +42,7 @@ func TestParseChord(t *testing.T) {
 }
 
 func testMap(spare ...byte) *keymap {
-	m := &keymap{syms: map[keysym][]stroke{}, spare: spare, groups: 2, bound: map[keysym]byte{}}
+	m := &keymap{syms: map[keysym][]stroke{}, spare: spare, bound: map[keysym]byte{}}
 	m.holds[0] = 50
 	m.syms['a'] = []stroke{{38, 0, 0}}
 	m.syms['A'] = []stroke{{38, 0, 1}}

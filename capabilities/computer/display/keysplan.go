@@ -8,8 +8,9 @@ import (
 
 // keymap is a keyboard as the system has it mapped.
 type keymap struct {
-	syms   map[keysym][]stroke // how each is pressed, in every group where it can be
-	groups int
+	syms map[keysym][]stroke // how each is pressed, in every group where it can be
+	// numLock is the modifier that it is, 0 where there is none.
+	numLock uint8
 	// spare are keys without a meaning, which may be given one for a while.
 	spare []byte
 	// bound are spare keys that have one already.

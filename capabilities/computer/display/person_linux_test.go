@@ -101,6 +101,20 @@ func TestPersonsHands(t *testing.T) {
 	refusedAfter("the wheel", func() { d.Scroll(400, 580, 1) })
 	refusedAfter("the mouse", func() { d.Move(300, 500) })
 
+	t.Run("a device that came later", func(t *testing.T) {
+		run(t, d.Inner, "xinput", "create-master", "second")
+		run(t, d.Inner, "xinput", "reattach", "Xephyr virtual mouse", "second pointer")
+		defer func() {
+			run(t, d.Inner, "xinput", "reattach", "Xephyr virtual mouse", "Virtual core pointer")
+			run(t, d.Inner, "xinput", "remove-master", "second pointer")
+		}()
+		time.Sleep(200 * time.Millisecond)
+		seen := time.Now()
+		d.Move(350, 450)
+		eventually(t, "the refusal", func() bool {
+			return wire.CodeOf(h.Act(within(t), hands.Action{Kind: hands.Move, At: &p, Seen: seen})) == wire.CodePerson
+		})
+	})
 	t.Run("a mouse that trembles is not the person", func(t *testing.T) {
 		d.Move(500, 500)
 		time.Sleep(700 * time.Millisecond)
