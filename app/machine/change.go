@@ -187,7 +187,8 @@ func upper(s string) string {
 // renameEvery is how often it is looked whether a new name can be told.
 const renameEvery = 2 * time.Second
 
-// rename tells the hub this computer's new name: by connecting again, once
+// rename tells the hub this computer's new name, and what may be asked for: by
+// connecting again, once
 // nothing is under way that this would cut off.
 func (m *Machine) rename(ctx context.Context) {
 	for m.flights.in("") > 0 {

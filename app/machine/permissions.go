@@ -233,6 +233,9 @@ func (m *Machine) setCapability(ctx context.Context, name, extent string) (snaps
 	if name == consent.CapabilityNetwork && extent == policy.Off {
 		m.cutAll(stoppedBy("Connections were switched off in Settings on this computer."))
 	}
+	if name == consent.CapabilityComputer && m.controls.exec != nil {
+		m.background(m.rename) // HELLO says what may be asked for
+	}
 	if name == consent.CapabilityComputer && extent != extents[i].Extents[0].Value {
 		m.controls.drop("", stoppedBy("Screen, mouse and keyboard were switched off in Settings on this computer."), false)
 	}

@@ -2,9 +2,7 @@ package computer
 
 import (
 	"context"
-	"fmt"
 	"image"
-	"strings"
 	"time"
 
 	"localpc/capabilities"
@@ -49,7 +47,7 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		}
 		defer done()
 		a := a
-		a.Seen = s.seenAfter(g)
+		a.Seen = s.seen()
 		if p.Action == wire.ActType && p.Paste && len([]rune(p.Text)) >= pasteFrom && c.terms().Clipboard != hands.ClipOff {
 			err = c.paste(ctx, s, p, a)
 		} else {
@@ -92,6 +90,11 @@ func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (
 	if err := c.settled(ctx, g); err != nil {
 		return nil, nil, err
 	}
+	if g.By() == "you" {
+		c.mu.Lock()
+		s.answered = time.Now()
+		c.mu.Unlock()
+	}
 	return c.touch(ctx, s, useOf(g, true), c.o.thaw)
 }
 
@@ -107,15 +110,6 @@ func (c *Computer) settled(ctx context.Context, g consent.Grant) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// seenAfter is since when the person's own hands must have rested: since the
-// picture that the session got last, or since the person allowed this.
-func (s *session) seenAfter(g consent.Grant) time.Time {
-	if g.By() == "you" {
-		return time.Now()
-	}
-	return s.seen()
 }
 
 // aim makes the action in device pixels, with what has to be still under them.
@@ -268,117 +262,4 @@ func (c *Computer) wait(p *wire.InputAction, payload any) job {
 			return capabilities.Result{}, context.Cause(ctx)
 		}
 	}}
-}
-
-// words say what an action does.
-type words struct {
-	title string // "Click at 120, 300"
-	does  string // "click at 120, 300": after "wants to"
-	exact string // whole
-	done  string // "clicked"
-}
-
-func wordsOf(l space.Layout, p *wire.InputAction, a hands.Action) words {
-	at := " where the pointer is"
-	if a.At != nil {
-		at = " at " + place(l, *a.At)
-	}
-	keys := ""
-	if len(p.Modifiers) > 0 {
-		keys = " with " + strings.Join(p.Modifiers, "+") + " held"
-	}
-	var does string
-	switch a.Kind {
-	case hands.Click:
-		verb := map[int]string{1: "click", 2: "double-click", 3: "triple-click"}[a.Count]
-		if a.Button != "left" {
-			verb += " with the " + a.Button + " button"
-		}
-		does = verb + at + keys
-	case hands.Move:
-		does = "move the mouse"
-		if a.At != nil {
-			does += " to " + place(l, *a.At)
-		}
-	case hands.Press:
-		does = "hold the " + a.Button + " button down" + at
-	case hands.Unpress:
-		does = "release the " + a.Button + " button" + at
-	case hands.Drag:
-		does = "drag from " + place(l, a.Path[0]) + " to " + place(l, a.Path[len(a.Path)-1]) + keys
-		if n := len(a.Path); n > 2 {
-			does += fmt.Sprintf(" over %d points", n)
-		}
-	case hands.Type:
-		does = "type " + consent.Visible(fmt.Sprintf("%q", short(p.Text)), false)
-	case hands.Key:
-		does = "press " + p.Key
-		if a.Repeat > 1 {
-			does += fmt.Sprintf(" %d times", a.Repeat)
-		}
-	case hands.HoldKey:
-		does = "hold " + p.Key + " for " + a.Hold.String()
-	case hands.Scroll:
-		does = fmt.Sprintf("scroll %s by %d", a.Direction, a.Amount) + at + keys
-	}
-	w := words{title: strings.ToUpper(does[:1]) + does[1:], does: does, exact: does, done: "done"}
-	if a.Kind == hands.Type {
-		w.exact = "type: " + p.Text
-		w.done = counted(len([]rune(p.Text)), "character") + " typed"
-	}
-	return w
-}
-
-// place is a device pixel for a person.
-func place(l space.Layout, p image.Point) string {
-	s := fmt.Sprintf("%d, %d", p.X, p.Y)
-	if sc, ok := l.At(p); ok && len(l.Screens) > 1 {
-		s = fmt.Sprintf("%d, %d on screen %s", p.X-sc.Device.Min.X, p.Y-sc.Device.Min.Y, number(sc.Index))
-	}
-	return s
-}
-
-func short(s string) string {
-	if cut := clipped(s, 40); cut != s {
-		return cut + "…"
-	}
-	return s
-}
-
-// focus gives a window the keyboard: that is part of mouse and keyboard.
-func (c *Computer) focus(ctx context.Context, s *session, p *wire.WindowFocus) (job, error) {
-	if _, err := c.able(ctx, hands.AbilityInput); err != nil {
-		return job{}, err
-	}
-	if _, err := c.able(ctx, hands.AbilityWindows); err != nil {
-		return job{}, err
-	}
-	l, err := c.layout(ctx)
-	if err != nil {
-		return job{}, err
-	}
-	w, err := c.window(ctx, s, p.WindowID)
-	if err != nil {
-		return job{}, err
-	}
-	does := "give the keyboard to the window " + c.titled(w)
-	if p.Raise {
-		does = "bring the window " + c.titled(w) + " to the front"
-	}
-	d := c.acts(words{title: strings.ToUpper(does[:1]) + does[1:], does: does, exact: does}, l)
-	d.Payload = []any{"focus", p.WindowID, p.Raise}
-	return job{d: d, marks: []image.Point{middleOf(w.Frame)}, run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
-		ctx, done, err := c.takeHands(ctx, s, g)
-		if err != nil {
-			return capabilities.Result{}, err
-		}
-		defer done()
-		if err := c.o.Hands.Focus(ctx, w, p.Raise); err != nil {
-			if wire.CodeOf(err) == wire.CodeWindowStale {
-				err = errOldWindow(p.WindowID)
-			}
-			return capabilities.Result{}, err
-		}
-		return capabilities.Result{Type: wire.TypeAck, Payload: &wire.Empty{}, Outcome: "done"}, nil
-	}}, nil
 }

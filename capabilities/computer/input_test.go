@@ -259,6 +259,10 @@ func TestThePersonsHandsWin(t *testing.T) {
 	if _, err := r.c.Run(t.Context(), call, g, nil); err != nil || r.s.lastAct().Seen.Before(before) {
 		t.Errorf("by the person: seen %v, %v", r.s.lastAct().Seen, err)
 	}
+	// Nor does it against what follows by that leave.
+	if err := r.act(wire.InputAction{Action: "key", Key: "b"}, r.session()); err != nil || r.s.lastAct().Seen.Before(before) {
+		t.Errorf("after the person's leave: seen %v, %v", r.s.lastAct().Seen, err)
+	}
 }
 
 // yes is a person who allows it.

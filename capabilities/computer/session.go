@@ -30,12 +30,13 @@ type session struct {
 	may    []string
 	shared map[string]bool
 	all    bool // every screen was, by a policy
-	// allowed is when it was first allowed to act.
-	allowed time.Time
-	held    bool // a button may be down
-	used    hands.Use
-	busy    int
-	clip    clip
+	// allowed is when it first acted; answered when the person last allowed an
+	// action at a card.
+	allowed, answered time.Time
+	held              bool // a button may be down
+	used              hands.Use
+	busy              int
+	clip              clip
 }
 
 // picture is one that was sent.
@@ -134,7 +135,8 @@ func (c *Computer) Drop(id string, cause error, forget bool) {
 		}
 		s.used = hands.Use{}
 		if forget {
-			s.may, s.shared, s.all, s.allowed = nil, map[string]bool{}, false, time.Time{}
+			s.may, s.shared, s.all = nil, map[string]bool{}, false
+			s.allowed, s.answered = time.Time{}, time.Time{}
 		}
 	}
 	c.letGo(func(s *session) bool { return s.held && (id == "" || s.id == id) })
@@ -225,14 +227,18 @@ func (s *session) reaches(name string) bool {
 	return s.all || len(s.shared) == 0 || s.shared[name]
 }
 
-// seen is when the picture was taken that the session last got, or when it was
-// allowed to act.
+// seen is since when the person's own hands must have rested: since the picture
+// was taken that the session last got, or it was allowed to act. What the person
+// did to allow an action does not count against what follows.
 func (s *session) seen() time.Time {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	at := s.allowed
 	if n := len(s.pictures); n > 0 {
 		at = s.pictures[n-1].at
+	}
+	if s.answered.After(at) {
+		at = s.answered
 	}
 	return at
 }

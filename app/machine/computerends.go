@@ -1,0 +1,125 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	"localpc/app/snapshot"
+	"localpc/capabilities/computer/hands"
+	"localpc/consent"
+)
+
+// unused ends a session's use that it has made nothing of for a while. It has
+// to ask again.
+func (c *controls) unused(ctx context.Context, u hands.Use) {
+	c.exec.Drop(u.Session, stoppedBy("Screen, mouse and keyboard were not used for 10 minutes, so that has ended; ask again."), true)
+	c.revoke(ctx, u.Session)
+	c.tell(u.Session, "Screen, mouse and keyboard: ended, not used for 10 minutes", "It asks again before it uses them.", snapshot.Done)
+}
+
+// revoke takes what a session was allowed at the screen away, "" for all.
+func (c *controls) revoke(ctx context.Context, session string) {
+	if c.exec == nil {
+		return
+	}
+	all, err := c.m.o.Store.Remembered(ctx, "", "")
+	if err != nil {
+		c.m.log.Error("The grants could not be read", "err", err)
+		return
+	}
+	for _, g := range all {
+		if g.Deny || g.Rule.Capability != consent.CapabilityComputer || g.Scope != consent.Session || session != "" && g.Session != session {
+			continue
+		}
+		if _, err := c.m.o.Store.Revoke(ctx, g.ID); err != nil {
+			c.m.log.Error("A grant could not be revoked", "err", err)
+		}
+	}
+	c.m.changed()
+}
+
+// revoked ends what was allowed by what is gone now.
+func (c *controls) revoked(gone []consent.Stored) {
+	for _, g := range gone {
+		if g.Deny || g.Rule.Capability != consent.CapabilityComputer {
+			continue
+		}
+		cause := stoppedBy("The person at this computer took away what allowed this.")
+		if g.Scope == consent.Session {
+			c.drop(g.Session, cause, true)
+			continue
+		}
+		for _, s := range c.m.sessions.list() {
+			if s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal {
+				c.drop(s.ID, cause, true)
+			}
+		}
+	}
+}
+
+// tell puts a line of its own into Activity, and into the record.
+func (c *controls) tell(session, what, reason string, outcome snapshot.Outcome) {
+	who, id := c.who(session), consent.NewID()
+	principal := ""
+	if s, err := c.m.sessions.get(session); err == nil {
+		principal = s.who.principal.ID + ": "
+	} else if session == "" {
+		who = ""
+	}
+	if err := c.m.o.Record.Happened(context.WithoutCancel(c.m.ctx), "screen, mouse and keyboard", principal+what); err != nil {
+		c.m.log.Error("What happened at the screen could not be recorded", "err", err)
+	}
+	c.m.journal.note(snapshot.Entry{ID: id, Time: time.Now(), Who: who, What: what, Capability: consent.CapabilityComputer, Outcome: outcome}, reason)
+}
+
+// event is called by the hands, and returns at once.
+func (c *controls) event(e hands.Event) {
+	switch {
+	case e.Stop:
+		c.m.background(func(ctx context.Context) {
+			if _, err := c.m.Intend(ctx, snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity}); err != nil {
+				c.m.log.Error("The stop key did not stop everything", "err", err)
+			}
+		})
+	case e.Person:
+		c.byPerson()
+	case e.Screens:
+		c.m.background(c.testAgain)
+		c.m.changed()
+	case e.Lost:
+		c.m.background(func(context.Context) {
+			c.ops.Lock()
+			c.applied = nil
+			c.ops.Unlock()
+			session := ""
+			if now, _ := c.uses(); len(now) > 0 {
+				session = foremost(now).Session
+			}
+			c.tell(session, "The part that uses the screen ended by itself", "A fresh one has taken its place and let go of every key and button.", snapshot.Failed)
+			c.kick()
+		})
+	}
+}
+
+// byPerson notes that the person's own hands are at work.
+func (c *controls) byPerson() {
+	now, _ := c.uses()
+	at := time.Now()
+	c.mu.Lock()
+	begins := at.Sub(c.person) >= personFor
+	c.person = at
+	tell := len(now) > 0 && begins && at.Sub(c.told) >= personEvery
+	if tell {
+		c.told = at
+	}
+	c.mu.Unlock()
+	if begins {
+		c.m.changed()
+	}
+	if tell {
+		session := foremost(now).Session
+		c.m.background(func(context.Context) {
+			c.tell(session, "Your own hands were at work, so it waits", "It goes on with a new picture of the screen.", snapshot.Halted)
+		})
+	}
+}
