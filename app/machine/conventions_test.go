@@ -72,6 +72,10 @@ var onlyIn = map[string]string{
 	// What speaks MCP: the face of the hub, and what drives that for Claude.
 	"github.com/modelcontextprotocol/go-sdk": "tunnel/hub/...",
 	"github.com/libp2p/go-yamux/v5":          "tunnel/wire/bulk",
+	// What touches the display: the process that does, alone.
+	"github.com/go-vgo/robotgo":     "capabilities/computer/display/robot",
+	"github.com/kbinani/screenshot": "capabilities/computer/display",
+	"github.com/ebitengine/purego":  "capabilities/computer/display",
 }
 
 func fits(pattern, pkg string) bool {
