@@ -329,7 +329,7 @@ func (x *x11Input) Release(ctx context.Context) error {
 			done := make(chan error, 1)
 			go func() {
 				x.letGo()
-				err := x.letGoOfAll()
+				err := x.letGoOfAll(false)
 				<-x.token
 				done <- err
 			}()
@@ -351,8 +351,9 @@ func (x *x11Input) letGo() {
 	}
 }
 
-// letGoOfAll releases what the XTEST devices hold down, whoever pressed it.
-func (x *x11Input) letGoOfAll() error {
+// letGoOfAll releases what the XTEST devices hold down, whoever pressed it; or
+// the keys of it.
+func (x *x11Input) letGoOfAll(keysOnly bool) error {
 	return x.act.do(func(d *C.Display) {
 		for _, v := range devices(d) {
 			if v.xtest == 0 {
@@ -364,7 +365,7 @@ func (x *x11Input) letGoOfAll() error {
 				if v.keys != 0 && keys[n/8]&(1<<(n%8)) != 0 {
 					C.lx_key(d, C.int(n), 0)
 				}
-				if v.buttons != 0 && btns[n/8]&(1<<(n%8)) != 0 {
+				if !keysOnly && v.buttons != 0 && btns[n/8]&(1<<(n%8)) != 0 {
 					C.lx_button(d, C.int(n), 0)
 				}
 			}

@@ -380,6 +380,20 @@ func TestReleased(t *testing.T) {
 	})
 }
 
+// A key that somebody left down does not distort a text; a button that the
+// agent holds stays down.
+func TestTypedWithAKeyLeftDown(t *testing.T) {
+	name := managed(t, "600x400")
+	h := openAt(t, name)
+	w := take(t, h, name, "xterm")
+	act(t, h, hands.Action{Kind: hands.Press, Button: "middle", At: at(590, 390)})
+	run(t, name, "xdotool", "keydown", "shift")
+	wantText(t, h, w, "small letters")
+	if got := held(t, name); !slices.Equal(got, []string{"button[2]=down"}) {
+		t.Errorf("down: %q", got)
+	}
+}
+
 func TestOwnWindowsAndStale(t *testing.T) {
 	name := managed(t, "800x600")
 	h := openAt(t, name)

@@ -132,6 +132,13 @@ func (x *x11Input) backInGroup(s C.lx_state, now *int) {
 
 func (x *x11Input) typeText(ctx context.Context, a hands.Action) error {
 	m, state, err := x.keyboard()
+	if err == nil && state.base != 0 {
+		// The person holds nothing (ready looked): an earlier process, or another
+		// program, left a key down, and the text would come out wrong.
+		if err = x.letGoOfAll(true); err == nil {
+			m, state, err = x.keyboard()
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package display
 
 import (
+	"encoding/json"
 	"image"
 	"os"
 	"os/exec"
@@ -208,5 +209,59 @@ func TestKeyboardIsAsBefore(t *testing.T) {
 	}
 	if keys() != before {
 		t.Error("closing left keys with a meaning")
+	}
+}
+
+const browserPage = `<title>browser</title><textarea id=t style="width:95%;height:400px" autofocus></textarea>
+<script>t.oninput = () => { document.title = "browser" + JSON.stringify(t.value) }</script>`
+
+func TestTypedIntoABrowser(t *testing.T) {
+	t.Parallel()
+	name := managed(t, "900x700")
+	h := openAt(t, name)
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.html")
+	if err := os.WriteFile(page, []byte(browserPage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, name, "env", "LC_ALL=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", "HOME="+dir, "chromium", "--no-sandbox", "--no-first-run",
+		"--disable-gpu", "--user-data-dir="+filepath.Join(dir, "data"), "--app=file://"+page, "--window-size=800,600", "--window-position=20,20")
+	field := func() (text string, there bool) {
+		s, _ := h.Windows(within(t))
+		for _, w := range s {
+			if quoted, ok := strings.CutPrefix(w.Title, "browser"); ok {
+				json.Unmarshal([]byte(quoted), &text)
+				return text, true
+			}
+		}
+		return "", false
+	}
+	has := func(want string) {
+		t.Helper()
+		got := ""
+		for end := time.Now().Add(patience); got != want && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			got, _ = field()
+		}
+		if got != want {
+			t.Fatalf("the browser has %q, want %q", got, want)
+		}
+	}
+	eventually(t, "the browser", func() bool { _, there := field(); return there })
+	eventually(t, "its keyboard", func() bool {
+		act(t, h, hands.Action{Kind: hands.Click, At: at(400, 300)})
+		act(t, h, hands.Action{Kind: hands.Type, Text: "."})
+		time.Sleep(200 * time.Millisecond)
+		got, _ := field()
+		return got != ""
+	})
+	for _, layout := range []string{"us", "fr", "us,ru"} {
+		run(t, name, "setxkbmap", "-layout", layout)
+		time.Sleep(200 * time.Millisecond)
+		// A title has room for so much only.
+		for _, text := range []string{plainText[:60], "héllo ñ Ω Ÿœ Привет 世界 日本語テ", "キスト 한국어 😀🚀 € £ « » …"} {
+			act(t, h, hands.Action{Kind: hands.Key, Chord: "ctrl+a"})
+			act(t, h, hands.Action{Kind: hands.Type, Text: text})
+			has(text)
+		}
 	}
 }
