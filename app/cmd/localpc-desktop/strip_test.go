@@ -103,4 +103,19 @@ func TestStrip(t *testing.T) {
 	if d.WaitWindow(soon, stripTitle); !d.Until(soon, middle) {
 		t.Errorf("the second time the strip is at %v", place())
 	}
+	d.control(nil)
+	d.WaitNoWindow(soon, stripTitle)
+
+	// Of several screens it stands on one, and not between them.
+	d.Monitors(image.Rect(0, 0, 620, 860), image.Rect(620, 0, 1240, 860))
+	d.control(func(*snapshot.Control) {})
+	d.WaitWindow(soon, stripTitle)
+	onOne := func() bool {
+		r := place()
+		off := (r.Min.X + r.Max.X) / 2 % 620
+		return off > 310-12 && off < 310+12
+	}
+	if !d.Until(soon, onOne) {
+		t.Errorf("with two screens the strip is at %v", place())
+	}
 }
