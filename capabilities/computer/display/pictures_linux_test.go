@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -78,6 +79,30 @@ func TestPicture(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPictureOfOtherServers: one with fewer colours, and one that may not reach
+// our memory, as on another computer.
+func TestPictureOfOtherServers(t *testing.T) {
+	check := func(t *testing.T, name string) {
+		t.Helper()
+		t.Setenv("DISPLAY", "") // no library that reads it
+		paint(t, name, "#3060c0")
+		s, err := openAt(t, name).Shoot(within(t), hands.Ask{Area: wholeScreen, Format: hands.PNG})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if img := decode(t, s); s.View.Size != image.Pt(400, 300) || !near(img, 0, 0, color.RGBA{0x30, 0x60, 0xc0, 255}) || !near(img, 399, 299, color.RGBA{0x30, 0x60, 0xc0, 255}) {
+			t.Errorf("%v: %v", s.View, img.At(0, 0))
+		}
+	}
+	t.Run("65536 colours", func(t *testing.T) { check(t, startX(t, "Xvfb", "-screen", "0", "400x300x16")) })
+	t.Run("of another user", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("only root can start a server of somebody else")
+		}
+		check(t, startX(t, "setpriv", "--reuid", "65534", "--clear-groups", "Xvfb", "-screen", "0", "400x300x24"))
+	})
 }
 
 // TestFallbackLibrary: where there is no shared memory, it is kbinani's

@@ -41,7 +41,7 @@ func runX(t testing.TB, program string, args ...string) (string, *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, append([]string{"-displayfd", "3", "-nolisten", "tcp", "-noreset"}, args...)...)
+	cmd := exec.Command(program, append(args, "-displayfd", "3", "-nolisten", "tcp", "-noreset")...)
 	cmd.ExtraFiles = []*os.File{w}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
