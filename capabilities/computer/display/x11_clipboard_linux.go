@@ -115,11 +115,11 @@ func (x *x11Clipboard) wait(w xproto.Window) (<-chan xgb.Event, func()) {
 	}
 }
 
-func (x *x11Clipboard) read(ctx context.Context, max int) (clip hands.Clip, err error) {
-	err = x.do(ctx, func() error {
+func (x *x11Clipboard) read(ctx context.Context, max int) (hands.Clip, error) {
+	return ask(ctx, x.xconn, func() (clip hands.Clip, err error) {
 		o, err := xproto.GetSelectionOwner(x.Conn, x.atom("CLIPBOARD")).Reply()
 		if err != nil || o.Owner == 0 {
-			return err // an empty clipboard is no error
+			return clip, err // an empty clipboard is no error
 		}
 		x.mu.Lock()
 		if o.Owner == x.win && x.owned {
@@ -127,20 +127,16 @@ func (x *x11Clipboard) read(ctx context.Context, max int) (clip hands.Clip, err 
 		}
 		x.mu.Unlock()
 		if clip.Owned {
-			return fitting(len(clip.Text), max)
+			return clip, fitting(len(clip.Text), max)
 		}
 		r, err := x.reader(ctx, max)
 		if err != nil {
-			return err
+			return clip, err
 		}
 		defer r.close()
 		clip.Text, err = r.text()
-		return err
+		return clip, err
 	})
-	if err != nil {
-		return hands.Clip{}, err
-	}
-	return clip, nil
 }
 
 func fitting(n, max int) error {

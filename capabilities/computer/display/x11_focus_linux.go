@@ -20,14 +20,12 @@ func (x *x11Windows) focus(ctx context.Context, w space.Window, raise bool) erro
 		return err
 	}
 	for end := time.Now().Add(focusWait); ; {
-		has := false
-		err := x.do(ctx, func() error {
+		has, err := ask(ctx, x.xconn, func() (bool, error) {
 			a, err := xproto.GetWindowAttributes(x.Conn, id).Reply()
 			if err != nil {
-				return stale()
+				return false, stale()
 			}
-			has = a.MapState == xproto.MapStateViewable && (x.hasFocus(id) || x.focused() == id)
-			return nil
+			return a.MapState == xproto.MapStateViewable && (x.hasFocus(id) || x.focused() == id), nil
 		})
 		if err != nil || has {
 			return err

@@ -102,31 +102,47 @@ func (c *xconn) extension(name string) (first byte, ok bool) {
 	return r.FirstEvent, true
 }
 
-// do runs fn, which talks to the server, and no other fn meanwhile. When ctx
-// ends first it returns at once; fn ends when the server answers or is gone.
-func (c *xconn) do(ctx context.Context, fn func() error) error {
+// ask runs fn, which talks to the server, and no other fn of c meanwhile. When
+// ctx ends first it returns at once; fn then ends when the server answers or is
+// gone, and what it found is nobody's.
+func ask[T any](ctx context.Context, c *xconn, fn func() (T, error)) (found T, err error) {
 	select {
 	case c.token <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return found, ctx.Err()
 	}
-	done := make(chan error, 1)
+	type answer struct {
+		found T
+		err   error
+	}
+	done := make(chan answer, 1)
 	go func() {
 		defer func() { <-c.token }()
 		defer func() {
 			if recover() != nil { // xgb, on a reply that is cut short
-				done <- errGone
+				done <- answer{err: errGone}
 			}
 		}()
 		c.drop()
-		done <- fn()
+		var a answer
+		a.found, a.err = fn()
+		done <- a
 	}()
 	select {
-	case err := <-done:
-		return c.said(err)
+	case a := <-done:
+		if a.err != nil {
+			return found, c.said(a.err)
+		}
+		return a.found, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return found, ctx.Err()
 	}
+}
+
+// do is ask where there is nothing to find.
+func (c *xconn) do(ctx context.Context, fn func() error) error {
+	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, fn() })
+	return err
 }
 
 // drop throws away what the server sent unasked, such as that the keyboard has

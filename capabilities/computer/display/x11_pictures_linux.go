@@ -93,9 +93,8 @@ func (p *x11Pictures) visual() error {
 	return nil
 }
 
-func (p *x11Pictures) layout(ctx context.Context) (l space.Layout, err error) {
-	err = p.do(ctx, func() error { l, err = p.screens(); return err })
-	return l, err
+func (p *x11Pictures) layout(ctx context.Context) (space.Layout, error) {
+	return ask(ctx, p.xconn, p.screens)
 }
 
 func (p *x11Pictures) screens() (space.Layout, error) {
@@ -193,20 +192,14 @@ func (c *xconn) atomName(a xproto.Atom) string {
 	return r.Name
 }
 
-func (p *x11Pictures) grab(ctx context.Context, area image.Rectangle, pointer bool) (r *raster, err error) {
-	err = p.do(ctx, func() error {
-		if r, err = p.take(area.Intersect(p.whole)); err != nil {
-			return err
-		}
-		if pointer && p.fixes {
+func (p *x11Pictures) grab(ctx context.Context, area image.Rectangle, pointer bool) (*raster, error) {
+	return ask(ctx, p.xconn, func() (*raster, error) {
+		r, err := p.take(area.Intersect(p.whole))
+		if err == nil && pointer && p.fixes {
 			r.pointer, err = p.sprite()
 		}
-		return err
+		return r, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
 // take is the fast way where the server shares memory, else the others.
@@ -343,20 +336,19 @@ func (p *x11Pictures) sprite() (*sprite, error) {
 	return &sprite{img: img, at: image.Pt(int(c.X)-int(c.Xhot), int(c.Y)-int(c.Yhot))}, nil
 }
 
-func (p *x11Pictures) blank(ctx context.Context) (why string) {
-	err := p.do(ctx, func() error {
+func (p *x11Pictures) blank(ctx context.Context) string {
+	why, err := ask(ctx, p.xconn, func() (string, error) {
 		if p.dpms {
 			if r, err := dpms.Info(p.Conn).Reply(); err == nil && r.State && r.PowerLevel != dpms.DPMSModeOn {
-				why = "The screen is switched off to save power, so there is nothing to see. Move the mouse of this computer to wake it."
-				return nil
+				return "The screen is switched off to save power, so there is nothing to see. Move the mouse of this computer to wake it.", nil
 			}
 		}
 		if p.saver {
 			if r, err := screensaver.QueryInfo(p.Conn, xproto.Drawable(p.root)).Reply(); err == nil && r.State == screensaver.StateOn {
-				why = "The screen saver is on, so the screen is black. Move the mouse of this computer, and unlock it where it asks for the password."
+				return "The screen saver is on, so the screen is black. Move the mouse of this computer, and unlock it where it asks for the password.", nil
 			}
 		}
-		return nil
+		return "", nil
 	})
 	if err != nil {
 		return ""

@@ -68,21 +68,18 @@ func (x *x11Windows) close() {
 }
 
 func (x *x11Windows) list(ctx context.Context) (stack, over space.Stack, err error) {
-	err = x.do(ctx, func() error {
-		if stack, over, err = x.read(); err != nil {
-			return err
+	both, err := ask(ctx, x.xconn, func() (both [2]space.Stack, err error) {
+		if both[0], both[1], err = x.read(); err != nil {
+			return both, err
 		}
 		// Every move until now has been heard of when this returns.
 		if _, err := x.now(ctx); err != nil {
-			return err
+			return both, err
 		}
-		over = append(over, x.trail.old()...)
-		return nil
+		both[1] = append(both[1], x.trail.old()...)
+		return both, nil
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return stack, over, nil
+	return both[0], both[1], err
 }
 
 // seen is one child of the root window, or a client that is not on the screen.
