@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,10 +34,11 @@ type x11Frame struct {
 	stop  chan struct{}
 	ended chan struct{}
 
-	mu    sync.Mutex
-	drawn []xproto.Window
-	rects []image.Rectangle
-	was   []fading
+	mu     sync.Mutex
+	drawn  []xproto.Window
+	rects  []image.Rectangle
+	colour string
+	was    []fading
 }
 
 type fading struct {
@@ -135,29 +137,34 @@ func (f *x11Frame) show(ctx context.Context, colour string, screens []space.Scre
 			}
 			pixel = under(r, f.mask[0]) | under(g, f.mask[1]) | under(b, f.mask[2])
 		}
+		var rects []image.Rectangle
+		if colour != "" {
+			for _, s := range screens {
+				rects = append(rects, edges(s.Device)...)
+			}
+		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for _, w := range f.drawn {
-			xproto.DestroyWindow(f.Conn, w)
+		if slices.Equal(rects, f.rects) && colour == f.colour {
+			return f.sync() // an error where the display is gone
 		}
+		before := f.drawn
 		now := time.Now()
 		f.was = left(f.was, now)
 		for _, r := range f.rects {
 			f.was = append(f.was, fading{r, now.Add(frameFades)})
 		}
-		f.drawn, f.rects = nil, nil
-		if colour == "" {
-			return f.sync()
-		}
-		for _, s := range screens {
-			f.rects = append(f.rects, edges(s.Device)...)
-		}
-		for _, r := range f.rects {
+		// The new one first, so that there is one at every moment.
+		f.drawn, f.rects, f.colour = nil, rects, colour
+		for _, r := range rects {
 			w, err := f.strip(r, pixel)
 			if err != nil {
 				return err
 			}
 			f.drawn = append(f.drawn, w)
+		}
+		for _, w := range before {
+			xproto.DestroyWindow(f.Conn, w)
 		}
 		return f.sync()
 	})
