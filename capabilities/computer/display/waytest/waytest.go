@@ -172,7 +172,21 @@ func (d *Desktop) start(name string, args ...string) {
 	d.t.Helper()
 	log, err := os.Create(filepath.Join(d.Dir, filepath.Base(name)+".log"))
 	must(d.t, err)
-	cmd := d.Command(context.Background(), name, args...)
+	d.keep(d.Command(context.Background(), name, args...), name, log)
+}
+
+// plain runs a program as who the test is.
+func (d *Desktop) plain(name string, args ...string) {
+	d.t.Helper()
+	log, err := os.Create(filepath.Join(d.Dir, filepath.Base(name)+".log"))
+	must(d.t, err)
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	d.keep(cmd, name, log)
+}
+
+func (d *Desktop) keep(cmd *exec.Cmd, name string, log *os.File) {
+	d.t.Helper()
 	cmd.Stdout, cmd.Stderr = log, log
 	must(d.t, cmd.Start())
 	done := make(chan struct{})
