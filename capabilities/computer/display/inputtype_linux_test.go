@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,8 +28,8 @@ func managed(t testing.TB, size string) string {
 
 // taker is a program that writes down the text it gets.
 type taker struct {
-	file  string
-	title string
+	file, title string
+	cmd         *exec.Cmd
 }
 
 // takers start the programs that text is typed into; they have the keyboard
@@ -36,13 +37,11 @@ type taker struct {
 var takers = map[string]func(t testing.TB, name string) taker{
 	"gtk": func(t testing.TB, name string) taker {
 		f := filepath.Join(t.TempDir(), "text")
-		start(t, name, "env", "GTK_IM_MODULE=gtk-im-context-simple", "GTK_A11Y=none", "NO_AT_BRIDGE=1", "LC_ALL=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", "/usr/bin/python3", "testdata/gtkentry.py", f)
-		return taker{f, "gtk entry"}
+		return taker{f, "gtk entry", start(t, name, "env", "GTK_IM_MODULE=gtk-im-context-simple", "GTK_A11Y=none", "NO_AT_BRIDGE=1", "LC_ALL=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", "/usr/bin/python3", "testdata/gtkentry.py", f)}
 	},
 	"xterm": func(t testing.TB, name string) taker {
 		f := filepath.Join(t.TempDir(), "text")
-		start(t, name, "env", "LC_ALL=C.UTF-8", "xterm", "-u8", "-T", "xterm entry", "-e", "stty raw -echo; exec cat >"+f)
-		return taker{f, "xterm entry"}
+		return taker{f, "xterm entry", start(t, name, "env", "LC_ALL=C.UTF-8", "xterm", "-u8", "-T", "xterm entry", "-e", "stty raw -echo; exec cat >"+f)}
 	},
 	"fyne": func(t testing.TB, name string) taker {
 		dir := t.TempDir()
@@ -51,8 +50,7 @@ var takers = map[string]func(t testing.TB, name string) taker{
 			t.Fatalf("%v: %s", err, out)
 		}
 		f := filepath.Join(dir, "text")
-		start(t, name, "env", "LC_ALL=C.UTF-8", "HOME="+dir, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", filepath.Join(dir, "entry"), f)
-		return taker{f, "fyne entry"}
+		return taker{f, "fyne entry", start(t, name, "env", "LC_ALL=C.UTF-8", "HOME="+dir, "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere", filepath.Join(dir, "entry"), f)}
 	},
 }
 
@@ -180,6 +178,38 @@ func TestTypedAsText(t *testing.T) {
 						t.Errorf("typing left the keyboard's state at %x, it was %x", after, before)
 					}
 				})
+			}
+		})
+	}
+}
+
+// A program that is slow to read still gets what was meant when it was typed.
+func TestTypedIntoASlowProgram(t *testing.T) {
+	for _, kind := range []string{"gtk", "xterm"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			name := managed(t, "800x600")
+			h := openAt(t, name)
+			w := take(t, h, name, kind)
+			had := w.text()
+			done := make(chan error, 1)
+			go func() { done <- h.Act(within(t), hands.Action{Kind: hands.Type, Text: worldText, Seen: time.Now()}) }()
+			eventually(t, "typing", func() bool { return len(w.text()) > len(had) })
+			w.cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(time.Second)
+			w.cmd.Process.Signal(syscall.SIGCONT)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			want := had + worldText
+			if kind == "xterm" {
+				want = had + strings.ReplaceAll(worldText, "\n", "\r")
+			}
+			for end := time.Now().Add(patience); w.text() != want && time.Now().Before(end); {
+				time.Sleep(20 * time.Millisecond)
+			}
+			if got := w.text(); got != want {
+				t.Errorf("it got %q", strings.TrimPrefix(got, had))
 			}
 		})
 	}
