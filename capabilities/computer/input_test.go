@@ -168,6 +168,18 @@ func TestACardHoldsTheHandsStill(t *testing.T) {
 	if err := r.act(wire.InputAction{Action: "type", Text: "y"}, r.session()); err != nil {
 		t.Errorf("after the card: %v", err)
 	}
+	// One that waits for its turn when a card opens does not act behind it.
+	r.c.turn <- struct{}{}
+	go func() { done <- r.act(wire.InputAction{Action: "type", Text: "z"}, r.session()) }()
+	time.Sleep(20 * time.Millisecond)
+	before = r.s.actions()
+	r.c.Freeze(true)
+	<-r.c.turn
+	wantCode(t, <-done, wire.CodePaused)
+	if r.s.actions() != before {
+		t.Error("it acted behind the card")
+	}
+	r.c.Freeze(false)
 	// An answer comes a little before its card has gone.
 	r.c.Freeze(true)
 	time.AfterFunc(10*time.Millisecond, func() { r.c.Freeze(false) })
