@@ -159,6 +159,7 @@ func (f *x11Frame) show(ctx context.Context, colour string, screens []space.Scre
 		for _, r := range rects {
 			w, err := f.strip(r, pixel)
 			if err != nil {
+				f.drawn, f.colour = append(f.drawn, before...), "" // all to be drawn again
 				return err
 			}
 			f.drawn = append(f.drawn, w)
