@@ -1,9 +1,6 @@
 package display
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // open picks the display server of the person's session. With Wayland and X11
 // both in the environment the session is Wayland's: X11 there is Xwayland,
@@ -15,5 +12,5 @@ func open(ctx context.Context, o Options) (*parts, error) {
 	case o.Env("DISPLAY") != "":
 		return openX11(o, o.Env("DISPLAY"))
 	}
-	return nil, errors.New("This computer has no screen that Local PC Executor can reach: nobody is logged in to a desktop here.")
+	return nil, lacks("This computer has no screen that Local PC Executor can reach: nobody is logged in to a desktop here.")
 }

@@ -2,11 +2,8 @@
 
 package display
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 func open(context.Context, Options) (*parts, error) {
-	return nil, errors.New("Local PC Executor can't see the screen of this kind of computer.")
+	return nil, lacks("Local PC Executor can't see the screen of this kind of computer.")
 }

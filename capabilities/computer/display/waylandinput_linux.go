@@ -26,7 +26,7 @@ func (w *wayland) newInput(a around, layout func(context.Context) (space.Layout,
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := w.conn.Attach(ctx); err != nil {
-			return nil, fmt.Errorf("%s let no mouse and keyboard be plugged in: %w.", w.desktop(), err)
+			return nil, wire.Wrap(err, wire.CodeNotSupported, "%s let no mouse and keyboard be plugged in: %s.", w.desktop(), err)
 		}
 		m = &wlrootsMover{wayland: w, pointerAt: at}
 	case w.portal != nil && w.portal.Version(portal.RemoteDesktop) > 0:

@@ -19,7 +19,7 @@ func openX11(o Options, name string) (*parts, error) {
 	p := &parts{system: "x11", why: map[string]string{}}
 	pics, err := newX11Pictures(name)
 	if err != nil {
-		return nil, errors.New("Local PC Executor can't reach the screen " + name + ": " + err.Error() + ".")
+		return nil, lacks("Local PC Executor can't reach the screen " + name + ": " + err.Error() + ".")
 	}
 	p.pictures = pics
 	if p.windows, err = newX11Windows(name); err != nil {
