@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"image"
-	"image/color"
 	"image/jpeg"
 	"image/png"
 	"slices"
@@ -139,7 +138,32 @@ func (s *Screen) Handle(_ context.Context, m wire.Message) (t wire.Type, p wire.
 
 func (s *Screen) all() image.Rectangle { return image.Rectangle{Max: s.Size}.Add(s.Origin) }
 
-// shoot makes a picture in which every pixel's colour tells where it is.
+// drawn are pictures by their size and format: encoding takes long with the race
+// detector.
+var drawn sync.Map
+
+// encoded is a grey picture.
+func encoded(size image.Point, format string) (data []byte, kind string, err error) {
+	kind = "image/jpeg"
+	if format == "png" {
+		kind = "image/png"
+	}
+	key := fmt.Sprint(size, kind)
+	if known, ok := drawn.Load(key); ok {
+		return known.([]byte), kind, nil
+	}
+	img := image.NewGray(image.Rectangle{Max: size})
+	var b bytes.Buffer
+	if format == "png" {
+		err = png.Encode(&b, img)
+	} else {
+		err = jpeg.Encode(&b, img, nil)
+	}
+	drawn.Store(key, b.Bytes())
+	return b.Bytes(), kind, err
+}
+
+// shoot makes a picture.
 func (s *Screen) shoot(q *wire.Screenshot) (wire.Payload, error) {
 	area := s.all()
 	switch {
@@ -157,21 +181,7 @@ func (s *Screen) shoot(q *wire.Screenshot) (wire.Payload, error) {
 	if s.Fit != nil {
 		size = s.Fit(size, q.MaxEdge, q.MaxTiles)
 	}
-	img := image.NewRGBA(image.Rectangle{Max: size})
-	for y := range size.Y {
-		for x := range size.X {
-			img.SetRGBA(x, y, color.RGBA{uint8(x * 255 / size.X), uint8(y * 255 / size.Y), 128, 255})
-		}
-	}
-	var data bytes.Buffer
-	kind := "image/jpeg"
-	err := error(nil)
-	if q.Format == "png" {
-		kind = "image/png"
-		err = png.Encode(&data, img)
-	} else {
-		err = jpeg.Encode(&data, img, &jpeg.Options{Quality: max(q.Quality, 30)})
-	}
+	data, kind, err := encoded(size, q.Format)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +192,7 @@ func (s *Screen) shoot(q *wire.Screenshot) (wire.Payload, error) {
 	id := fmt.Sprintf("pic_%d", s.n)
 	s.views[id] = view{area, size}
 	s.stale = false
-	return &wire.ScreenshotResponse{Picture: id, Image: data.Bytes(), MIMEType: kind, Width: size.X, Height: size.Y, Monitor: q.Monitor,
+	return &wire.ScreenshotResponse{Picture: id, Image: data, MIMEType: kind, Width: size.X, Height: size.Y, Monitor: q.Monitor,
 		Shows: wire.Rect{area.Min.X, area.Min.Y, area.Max.X, area.Max.Y}, DisplayScale: 1, Hidden: []string{"KeePassXC"}}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -66,12 +67,20 @@ func (f *tools) Call(_ context.Context, tool string, args map[string]any) (claud
 	return claude.Reply{Text: "Done."}, nil
 }
 
+// grey are pictures by their size.
+var grey sync.Map
+
 func picture(id string, size image.Point) claude.Reply {
-	var b bytes.Buffer
-	if err := jpeg.Encode(&b, image.NewGray(image.Rectangle{Max: size}), nil); err != nil {
-		panic(err)
+	data, ok := grey.Load(size)
+	if !ok {
+		var b bytes.Buffer
+		if err := jpeg.Encode(&b, image.NewGray(image.Rectangle{Max: size}), nil); err != nil {
+			panic(err)
+		}
+		data = b.Bytes()
+		grey.Store(size, data)
 	}
-	return claude.Reply{Image: b.Bytes(), MIME: "image/jpeg", Text: "Picture.",
+	return claude.Reply{Image: data.([]byte), MIME: "image/jpeg", Text: "Picture.",
 		Picture: json.RawMessage(fmt.Sprintf(`{"id":%q,"width":%d,"height":%d,"shows":[-2912,0,0,1638],"hidden":["KeePassXC"]}`, id, size.X, size.Y))}
 }
 
