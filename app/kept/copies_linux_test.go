@@ -114,6 +114,25 @@ func TestSeveralNamesComeBackAsOne(t *testing.T) {
 	}
 }
 
+// So they do when one command deletes one name and writes through another.
+func TestSeveralNamesOfACommandComeBackAsOne(t *testing.T) {
+	for _, line := range []string{"rm b; echo z > a", "echo n > a; rm d/c", "rm a; echo z > b", "rm a b; echo z > d/c", "sed -i s/o/n/ a", "mv a e; rm b"} {
+		r := newRig(t)
+		r.put("a", "old")
+		must(t, os.Mkdir(r.at("d"), 0o755))
+		must(t, os.Link(r.at("a"), r.at("b")))
+		must(t, os.Link(r.at("a"), r.at("d/c")))
+		before := r.tree()
+		request, _ := r.command(line)
+		r.undo("undo", request)
+		r.sameFile("a", "b")
+		r.sameFile("a", "d/c")
+		if now := r.tree(); now != before {
+			t.Errorf("%q: the folder is\n%s\nand was\n%s", line, now, before)
+		}
+	}
+}
+
 // An undoing that is given up leaves the old versions as good as they were.
 func TestGivenUpUndoingRuinsNothing(t *testing.T) {
 	r := newRig(t)

@@ -113,7 +113,11 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 		if err != nil {
 			return 0, w.back(err)
 		}
-		for _, st := range slices.Backward(steps) {
+		slices.Reverse(steps)
+		if !of.about.Began.IsZero() {
+			togetherAgain(steps)
+		}
+		for _, st := range steps {
 			old = append(old, st.object)
 			if ctx.Err() != nil {
 				return 0, w.back(context.Cause(ctx))
@@ -144,6 +148,24 @@ func (k *Kept) undoAll(ctx context.Context, id string, requests []string, anyway
 		k.discard(object)
 	}
 	return n, nil
+}
+
+// togetherAgain puts the steps of a command, in whose order nothing else lies, so
+// that a file that is still there has what it had before another name of it is
+// made again: the two are one file then.
+func togetherAgain(steps []*step) {
+	if slices.ContainsFunc(steps, func(st *step) bool { return st.From != "" }) {
+		return
+	}
+	slices.SortStableFunc(steps, func(a, b *step) int {
+		there := func(st *step) int {
+			if st.Before.Kind == kindFile && st.After.Kind == kindFile {
+				return 0
+			}
+			return 1
+		}
+		return there(a) - there(b)
+	})
 }
 
 // do notes a step, has it made, and looks what is there then.
