@@ -68,19 +68,21 @@ type Desktop struct {
 	// Bus is the test's own connection to it; nil with NoBus.
 	Bus *dbus.Conn
 
-	t      testing.TB
-	opts   Options
-	token  string
-	uid    int
-	bus    *Process
-	panel  *Process
-	x      *xgb.Conn
-	seq    int
-	mu     sync.Mutex
-	procs  []*Process
-	portal *portal
-	seen   map[uint64][]Word  // recognised pictures, by hash
-	offset struct{ x, y int } // of the inner screen on the outer
+	t     testing.TB
+	opts  Options
+	token string
+	uid   int
+	bus   *Process
+	panel *Process
+	x     *xgb.Conn
+	seq   int
+	// monitors is how many Monitors has made.
+	monitors int
+	mu       sync.Mutex
+	procs    []*Process
+	portal   *portal
+	seen     map[uint64][]Word  // recognised pictures, by hash
+	offset   struct{ x, y int } // of the inner screen on the outer
 }
 
 // New starts a desktop and has it stopped, with everything in it, when t ends.

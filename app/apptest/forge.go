@@ -29,9 +29,13 @@ func (d *Desktop) Forge(args ...string) {
 }
 
 // Monitors divides the inner screen into monitors, as a person does who plugs
-// them in: their names are "screen-1" and so on.
+// them in, in place of those before: their names are "screen-1" and so on.
 func (d *Desktop) Monitors(parts ...image.Rectangle) {
 	d.t.Helper()
+	for ; d.monitors > 0; d.monitors-- {
+		d.NoMonitor(fmt.Sprintf("screen-%d", d.monitors))
+	}
+	d.monitors = len(parts)
 	for i, r := range parts {
 		output := "none"
 		if i == 0 {

@@ -105,9 +105,16 @@ func (g got) dark(t testing.TB, area image.Rectangle) float64 {
 func (a *agent) start(tool string, args map[string]any) chan got {
 	out := make(chan got, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		res, err := a.s.CallTool(ctx, &mcpsdk.CallToolParams{Name: tool, Arguments: args})
+		for err == nil { // a person who takes long is waited for
+			kept, _ := res.StructuredContent.(map[string]any)
+			if kept["status"] != "pending" {
+				break
+			}
+			res, err = a.s.CallTool(ctx, &mcpsdk.CallToolParams{Name: "get_result", Arguments: map[string]any{"id": kept["id"]}})
+		}
 		if err != nil {
 			out <- got{text: err.Error(), failed: true}
 			return
@@ -156,7 +163,7 @@ func (a *agent) wait(c chan got) got {
 	select {
 	case g := <-c:
 		return g
-	case <-time.After(90 * time.Second):
+	case <-time.After(2 * time.Minute):
 		a.p.d.Screenshot("no-answer")
 		a.p.t.Fatal("a call was not answered")
 		return got{}
