@@ -4,6 +4,7 @@ import (
 	"image"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -34,6 +35,11 @@ func fling(how string) {
 	for {
 		at := []uint32{uint32(rand.IntN(500)), uint32(rand.IntN(300))}
 		switch how {
+		case "lock": // large, dark green, and still
+			xproto.ChangeWindowAttributes(c.Conn, w, xproto.CwBackPixel, []uint32{0x004000})
+			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowWidth|xproto.ConfigWindowHeight, []uint32{uint32(c.screen.WidthInPixels), uint32(c.screen.HeightInPixels)})
+			xproto.ClearArea(c.Conn, false, w, 0, 0, 0, 0)
+			time.Sleep(time.Hour)
 		case "moves":
 			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowX|xproto.ConfigWindowY, at)
 		case "grows":
@@ -154,5 +160,40 @@ func TestCurtain(t *testing.T) {
 	i := slices.IndexFunc(s.Stack, func(w space.Window) bool { return w.Ours })
 	if _, err := h.Shoot(within(t), hands.Ask{Window: &s.Stack[i]}); err == nil {
 		t.Error("a picture of our own window was taken")
+	}
+}
+
+// TestHiddenFromTheFirst: a window manager puts a new window into a frame of
+// its own, and tells of it later; no picture has it in between.
+func TestHiddenFromTheFirst(t *testing.T) {
+	name := xvfb(t, "640x400")
+	paint(t, name, "#3060c0")
+	start(t, name, "openbox")
+	eventually(t, "the window manager", func() bool {
+		return contains(run(t, name, "xprop", "-root", "_NET_SUPPORTING_WM_CHECK"), "window id")
+	})
+	h := openAt(t, name)
+	for range 3 {
+		x := exec.Command("xterm", "-geometry", "60x20", "-bg", "#ff00ff", "-fg", "#ff00ff", "-cr", "#ff00ff", "-class", "KeePassXC")
+		if err := x.Start(); err != nil {
+			t.Fatal(err)
+		}
+		shoot := func() bool {
+			s, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen, Format: hands.PNG, Hide: usual})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := leaks(decode(t, s)); len(at) > 0 {
+				t.Fatalf("%d pixels of the hidden window are in the picture, from %v", len(at), at[0])
+			}
+			return len(s.Hidden) > 0
+		}
+		eventually(t, "the window", shoot)
+		for range 5 {
+			shoot()
+		}
+		x.Process.Kill()
+		x.Wait()
+		eventually(t, "its end", func() bool { return !shoot() })
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"localpc/capabilities/computer/hands"
 )
@@ -75,5 +76,31 @@ func TestFrame(t *testing.T) {
 	}
 	if img := dump(t, name); !near(img, 1, 1, blue) {
 		t.Errorf("the frame is still there: %v", img.At(1, 1))
+	}
+}
+
+// TestFrameComesBack: a window that is put over the frame does not keep it away.
+func TestFrameComesBack(t *testing.T) {
+	name := xvfb(t, "640x400")
+	h := openAt(t, name)
+	if err := h.Control(within(t), hands.Control{On: true, Colour: "#ff8000"}); err != nil {
+		t.Fatal(err)
+	}
+	start(t, name, "xterm", "-geometry", "40x10+0+0", "-b", "0", "-bg", "#3060c0")
+	eventually(t, "the window below its frame", func() bool {
+		s, err := h.Windows(within(t))
+		if err != nil || len(s) != 1 {
+			return false
+		}
+		img := dump(t, name)
+		return near(img, 150, 60, color.RGBA{0x30, 0x60, 0xc0, 255}) && near(img, 150, 1, color.RGBA{0xff, 0x80, 0, 255})
+	})
+	// A screen lock covers all, and is not drawn upon.
+	t.Setenv("DISPLAY_TEST_FLING", "lock")
+	start(t, name, os.Args[0])
+	eventually(t, "the lock", func() bool { return near(dump(t, name), 320, 399, color.RGBA{0, 0x40, 0, 255}) })
+	time.Sleep(2 * frameRaises)
+	if img := dump(t, name); !near(img, 320, 399, color.RGBA{0, 0x40, 0, 255}) || !near(img, 1, 1, color.RGBA{0, 0x40, 0, 255}) {
+		t.Errorf("the frame is on top of the lock: %v", img.At(1, 1))
 	}
 }
