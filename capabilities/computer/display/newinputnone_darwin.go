@@ -2,8 +2,6 @@
 
 package display
 
-import "errors"
-
 func newQuartzInput(around, *quartz) (input, error) {
-	return nil, errors.New("This build of Local PC Executor has no mouse and keyboard.")
+	return nil, lacks("This build of Local PC Executor has no mouse and keyboard.")
 }

@@ -2,7 +2,6 @@ package display
 
 import (
 	"context"
-	"errors"
 	"image"
 	"time"
 
@@ -21,7 +20,7 @@ const (
 func open(context.Context, Options) (*parts, error) {
 	q, err := newQuartz()
 	if err != nil {
-		return nil, errors.New("Local PC Executor can't reach the screen of this Mac: " + err.Error() + ".")
+		return nil, lacks("Local PC Executor can't reach the screen of this Mac: " + err.Error() + ".")
 	}
 	p := &parts{system: "darwin", why: map[string]string{
 		hands.AbilityClipboard: "The clipboard of a Mac can't be used by programs here.",
@@ -40,7 +39,7 @@ func open(context.Context, Options) (*parts, error) {
 	p.windows = quartzWindows{q}
 	p.newInput = func(a around) (input, error) {
 		if !q.mayAct() {
-			return nil, errors.New(needsAccess)
+			return nil, lacks(needsAccess)
 		}
 		return newQuartzInput(a, q)
 	}
@@ -78,7 +77,7 @@ func (q *quartz) screens() (space.Layout, error) {
 		l.Screens = append(l.Screens, space.Screen{Index: len(l.Screens), Name: q.name(id), Device: r, Points: r, Scale: 1, Primary: id == q.mainDisplay()})
 	}
 	if len(l.Screens) == 0 {
-		return l, errors.New("This Mac has no screen that Local PC Executor can reach: nobody is logged in to its desktop.")
+		return l, lacks("This Mac has no screen that Local PC Executor can reach: nobody is logged in to its desktop.")
 	}
 	return l, nil
 }

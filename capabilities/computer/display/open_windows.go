@@ -2,7 +2,6 @@ package display
 
 import (
 	"context"
-	"errors"
 	"image"
 	"unsafe"
 
@@ -82,7 +81,7 @@ func screensOfWindows() (space.Layout, error) {
 			Device: r, Points: points, Scale: scale, Primary: info.flags&1 != 0})
 	}
 	if len(l.Screens) == 0 {
-		return l, errors.New("This computer has no screen that Local PC Executor can reach: nobody is logged in to a desktop here.")
+		return l, lacks("This computer has no screen that Local PC Executor can reach: nobody is logged in to a desktop here.")
 	}
 	return l, nil
 }

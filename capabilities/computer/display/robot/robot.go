@@ -16,6 +16,10 @@ func init() {
 // Use names the X11 display that it acts on; on other systems there is one.
 func Use(display string) error { return robotgo.SetXDisplayName(display) }
 
+// Close ends the connection to the X11 display; without it, the end of the
+// display is that of this process.
+func Close() { robotgo.CloseMainDisplay() }
+
 // Move puts the mouse pointer at x, y.
 func Move(x, y int) { robotgo.Move(x, y) }
 

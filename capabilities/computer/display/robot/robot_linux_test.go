@@ -73,6 +73,7 @@ func TestHeardByXev(t *testing.T) {
 	if err := robot.Use(display); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(robot.Close)
 	var heard log
 	xev := exec.Command("stdbuf", "-oL", "xev", "-geometry", "400x300+100+50")
 	xev.Env = append(os.Environ(), "DISPLAY="+display)

@@ -39,7 +39,7 @@ type output struct {
 	name                  string
 	at, mode, logical     image.Point
 	logicalAt             image.Point
-	hasLogical, hasAt     bool
+	hasLogical            bool
 	transform, wholeScale int
 }
 
