@@ -72,6 +72,7 @@ type x11Input struct {
 	token chan struct{}
 	mu    sync.Mutex
 	stop  context.CancelCauseFunc // of the action under way; nil for none
+	shut  bool                    // no action begins any more
 
 	// What follows belongs to the holder of token.
 	keys  []byte       // held down, in the order in which they were pressed
@@ -124,6 +125,9 @@ func (x *x11Input) Act(ctx context.Context, a hands.Action) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x.mu.Lock()
 	x.stop = cancel
+	if x.shut {
+		cancel(errStopped)
+	}
 	x.mu.Unlock()
 	done := make(chan error, 1)
 	go func() {
@@ -161,6 +165,9 @@ func settle(ctx context.Context, done <-chan error) error {
 }
 
 func (x *x11Input) run(ctx context.Context, a hands.Action, chord []keysym) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err := x.ready(ctx, a); err != nil {
 		return err
 	}
@@ -440,6 +447,9 @@ func (x *x11Input) Person() (ok bool, why string) {
 func (x *x11Input) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	x.mu.Lock()
+	x.shut = true
+	x.mu.Unlock()
 	err := x.Release(ctx)
 	if errors.Is(err, errLink) {
 		err = nil // the server has let go of everything
