@@ -207,10 +207,10 @@ func TestScreenCardsHoldTheirContents(t *testing.T) {
 				s.paint()
 				s.clock.run(time.Second)
 				for i, sc := range c.Request.Screens {
-					l := consent.Look{Request: name, Screen: sc.Name, Data: onScreen(1280, 720)}
+					l := consent.Look{Request: name, Screen: sc.Name, Data: onScreen(640, 360)}
 					switch i {
 					case 1:
-						l.Data = onScreen(600, 960)
+						l.Data = onScreen(300, 480)
 					case 2:
 						l.Data, l.Note = nil, "This screen can't be seen now: it is switched off."
 					case 0:
@@ -219,7 +219,7 @@ func TestScreenCardsHoldTheirContents(t *testing.T) {
 					s.look(l)
 				}
 				if name == "click" {
-					s.look(consent.Look{Request: name, Data: onScreen(1280, 720)})
+					s.look(consent.Look{Request: name, Data: onScreen(640, 360)})
 				}
 				file := "screens-" + name + "-" + theme
 				if scale == 2 {
