@@ -105,8 +105,9 @@ func TestWaylandDirect(t *testing.T) {
 		t.Fatalf("the screens are %+v, all in %v, want %v", l.Screens, l.Bounds(), want)
 	}
 	d.Wait("the background", func() bool {
-		_, m := shot(ctx, t, h, hands.Ask{Area: l.Bounds()})
-		return colourAt(m, 100, 100) == blue && colourAt(m, 2300, 800) == blue && m.Bounds().Dx() == 2400
+		_, left := shot(ctx, t, h, hands.Ask{Area: image.Rect(-1100, 100, -1080, 120)})
+		_, right := shot(ctx, t, h, hands.Ask{Area: image.Rect(1100, 800, 1120, 820)})
+		return colourAt(left, 10, 10) == blue && colourAt(right, 10, 10) == blue
 	})
 	d.Start("stdbuf", "-oL", "wev")
 	d.Wait("the witness's window", func() bool {
@@ -126,8 +127,11 @@ func TestWaylandDirect(t *testing.T) {
 	if m.Bounds().Size() != w.Frame.Size() {
 		t.Errorf("its picture is %v, its frame %v", m.Bounds().Size(), w.Frame.Size())
 	}
-	taken, m := shot(ctx, t, h, hands.Ask{Area: l.Bounds(), Hide: hands.Curtain{Words: []string{"=wev"}}})
-	if got := colourAt(m, w.Frame.Min.X+1200+20, w.Frame.Min.Y+20); got != (color.RGBA{A: 255}) || len(taken.Hidden) != 1 {
+	taken, m := shot(ctx, t, h, hands.Ask{Area: w.Frame.Inset(-30), Hide: hands.Curtain{Words: []string{"=wev"}}})
+	if got := colourAt(m, 10, 10); got != blue {
+		t.Errorf("beside the curtain there is %v", got)
+	}
+	if got := colourAt(m, 31, 31); got != (color.RGBA{A: 255}) || len(taken.Hidden) != 1 {
 		t.Errorf("behind the curtain there is %v; hidden are %q", got, taken.Hidden)
 	}
 
