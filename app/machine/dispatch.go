@@ -132,7 +132,7 @@ func (m *Machine) begin(tunnelCtx context.Context, msg wire.Message) (*task, err
 	now := time.Now()
 	t := &task{m: m, id: consent.NewID(), executor: m.registry.Lookup(msg.Type), arrived: now}
 	if t.executor == nil {
-		return nil, wire.Errorf(wire.CodeNotSupported, "This computer does not take requests of the kind %s.", msg.Type)
+		return nil, notTaken(msg)
 	}
 	t.call = capabilities.Call{Type: msg.Type, Payload: msg.Payload}
 	kind := flightRequest

@@ -50,6 +50,14 @@ func waitOf(p wire.Payload) time.Duration {
 	return min(time.Duration(ms)*time.Millisecond, maxWait)
 }
 
+// notTaken says why there is no executor for a request.
+func notTaken(msg wire.Message) error {
+	if _, wait := ofComputer(msg.Payload); wait != nil {
+		return wire.Errorf(wire.CodeNotSupported, "This computer has no screen that programs could see or use: Local PC Executor runs without a desktop there.")
+	}
+	return wire.Errorf(wire.CodeNotSupported, "This computer does not take requests of the kind %s.", msg.Type)
+}
+
 // sessionOf is the session that a request names, "" where it names none.
 func sessionOf(p wire.Payload) string {
 	switch p := p.(type) {

@@ -24,16 +24,13 @@ func BenchmarkPicture(b *testing.B) {
 	}
 	grab := filepath.Join(b.TempDir(), "grab")
 	runs(b, "gcc", "-O2", "-o", grab, "testdata/grab.c", "-lX11", "-lXext", "-lturbojpeg")
-	d := apptest.New(b, apptest.Options{Width: 1920, Height: 1080, NoTray: true, NoNotifications: true})
-	folder := filepath.Join(d.Home, "work")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		b.Fatal(err)
-	}
-	p := startIn(b, d, "--background", "--policy", "full", "--folder", folder)
+	p := startForAgent(b, apptest.Options{Width: 1920, Height: 1080, NoTray: true, NoNotifications: true})
+	d := p.d
 	d.Start("xterm", "-title", "busy", "-geometry", "200x60+40+40", "-e", "sh", "-c", "for i in $(seq 200); do ls -la /usr/lib; done | head -2000; cat")
 	d.WaitWindow(20*time.Second, "busy")
 	time.Sleep(2 * time.Second)
 	a := p.agent("Claude")
+	a.shown("Claude")
 
 	const rounds, warm = 40, 5
 	least, whole, film := &timed{name: "XShm and libjpeg-turbo, nothing else"}, &timed{name: "localpc, in an MCP client's hands"}, &timed{name: "ffmpeg x11grab and mjpeg, a frame"}

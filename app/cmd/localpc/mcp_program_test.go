@@ -90,6 +90,12 @@ func TestMCPOverStandardInput(t *testing.T) {
 	if text := call("run_command", map[string]any{"command": "pwd; ls; echo made > made.txt"}); text != "/home/user\nplan.md\n[exit code 0]" {
 		t.Errorf("a command gave %q", text)
 	}
+	// Without a desktop there is no screen, and nobody to be asked about one.
+	for _, tool := range []string{"local_pc_screenshot", "local_pc_list_windows"} {
+		if text, failed := toolText(t, s, tool, nil); !failed || !strings.Contains(text, "no screen") {
+			t.Errorf("without a desktop %s gave %q", tool, text)
+		}
+	}
 	if text := call("read_file", map[string]any{"path": "made.txt"}); text != "made\n" {
 		t.Errorf("the file reads %q", text)
 	}
