@@ -52,7 +52,7 @@ func fling(how string) {
 		if _, err := xproto.GetInputFocus(c.Conn).Reply(); err != nil {
 			os.Exit(0)
 		}
-		time.Sleep(500 * time.Microsecond)
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestHiddenWindowNeverShows(t *testing.T) {
 				_, at := shoot(hands.Curtain{})
 				return len(at) > 0
 			})
-			for range 25 {
+			for range 12 {
 				s, at := shoot(usual)
 				if len(at) > 0 {
 					t.Fatalf("%d pixels of the hidden window are in the picture, from %v", len(at), at[0])
