@@ -205,7 +205,7 @@ func TestWaylandDirect(t *testing.T) {
 		_, after, down := strings.Cut(d.Log("stdbuf")[before:], "sym: F7")
 		return down && strings.Contains(after, "sym: F7")
 	})
-	d.Sway("exec wev") // a second window, at the same place, which takes the keyboard
+	d.Start("wev") // a second window, at the same place, which takes the keyboard
 	d.Wait("a second window", func() bool {
 		s, err := h.Windows(ctx)
 		return err == nil && len(s) == 2 && s[0].Focused && !s[0].Same(w)
