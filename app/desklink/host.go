@@ -211,6 +211,20 @@ func (h *Host) Look(l consent.Look) {
 	}
 }
 
+// Open is how many windows are open, without the strip.
+func (h *Host) Open() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.p == nil {
+		return 0
+	}
+	n := h.p.windows
+	if h.controlled() {
+		n--
+	}
+	return max(0, n)
+}
+
 // controlled tells whether the strip has to be shown. Called with mu held.
 func (h *Host) controlled() bool { return h.known && h.last.Control != nil }
 

@@ -73,7 +73,7 @@ func newControls(m *Machine) *controls {
 		c.hands = nil
 		return c
 	}
-	c.exec.Bind(hands.Host{Terms: func() hands.Terms { return termsOf(m.o.Settings.Get()) }, Begin: c.apply})
+	c.exec.Bind(hands.Host{Terms: func() hands.Terms { return termsOf(m.o.Settings.Get()) }, Begin: c.apply, Open: m.o.Hooks.Open})
 	c.hands.Listen(c.event)
 	return c
 }

@@ -60,6 +60,8 @@ type Hooks struct {
 	// Own are the processes whose windows are this program's: black in every
 	// picture, and out of reach. Machine.Changed tells that they changed.
 	Own func() []int
+	// Open is how many windows are open that can change something.
+	Open func() int
 	// Remove ends the program, and takes it off the computer then; keep leaves
 	// the record and what belongs to it.
 	Remove func(keep bool)

@@ -74,6 +74,7 @@ func (p Paths) Sessions() string { return filepath.Join(p.Data, "sessions") }
 func (p Paths) Versions() string { return filepath.Join(p.Data, "versions") }
 func (p Paths) Lock() string     { return filepath.Join(p.Data, "lock") }
 func (p Paths) Secrets() string  { return filepath.Join(p.Data, "secrets.age") }
+func (p Paths) Display() string  { return filepath.Join(p.Data, "display.json") }
 func (p Paths) LogFile() string  { return filepath.Join(p.Data, "localpc.log") }
 
 // Socket is the control socket. A path that is too long for a Unix socket

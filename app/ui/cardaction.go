@@ -57,8 +57,8 @@ func newActionBody(o *openCard) *actionBody {
 		words = append(words, word)
 	}
 	b.scope = kit.NewSegments(words, o.keys, func(int) { b.changed() })
-	if at := slices.Index(b.scopes, consent.Session); len(r.Screens) > 0 && at > 0 {
-		b.scope.Select(at) // that is what seeing the screen is asked for
+	if at := slices.Index(b.scopes, consent.Session); at > 0 && r.Capability == consent.CapabilityComputer && r.Risk < consent.RiskHigh {
+		b.scope.Select(at) // the screen, mouse and keyboard are asked for once a session
 	}
 	if r.Wide != nil {
 		b.wide = kit.NewSegments([]string{"Exactly this", wideWord(r, o.width-captionWidth-8)}, o.keys, func(int) { b.changed() })

@@ -43,6 +43,9 @@ type stripWindow struct {
 	fold    *kit.Button
 	said    string
 	refresh func() // stops the next raise
+	// wide and act are how wide its words and its first button are at least, so
+	// that a button does not move away from the hand that reaches for it.
+	wide, act float32
 }
 
 // draw brings it up to date with the snapshot.
@@ -102,7 +105,7 @@ func (s *stripWindow) make() {
 	}).Slim()
 	s.stop = kit.NewButton("Stop", kit.Danger, send(snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})).Slim()
 	s.fold = kit.NewButton("–", kit.Quiet, func() { s.collapse(!s.small) }).Slim()
-	row := kit.Row(12, s.words, s.key, kit.Row(8, s.pause, s.stop), s.fold)
+	row := kit.Row(12, container.New(atLeast{&s.wide}, s.words), s.key, kit.Row(8, container.New(atLeast{&s.act}, s.pause), s.stop), s.fold)
 	grip := newGrip(s)
 	body := container.NewStack(grip, kit.Panel(kit.None, kit.Edge, 0, kit.Pad(7, 8, 7, 20, row)).Square(), container.New(leftBar{}, s.bar))
 	s.win.SetContent(container.New(bare{s}, body))
@@ -120,6 +123,22 @@ func (b bare) MinSize(o []fyne.CanvasObject) fyne.Size {
 }
 
 func (bare) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	o[0].Move(fyne.Position{})
+	o[0].Resize(size)
+}
+
+// atLeast gives its object a width that does not become less.
+type atLeast struct{ width *float32 }
+
+func (l atLeast) MinSize(o []fyne.CanvasObject) fyne.Size {
+	if !o[0].Visible() {
+		return fyne.Size{}
+	}
+	size := o[0].MinSize()
+	return fyne.NewSize(max(size.Width, *l.width), size.Height)
+}
+
+func (atLeast) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	o[0].Move(fyne.Position{})
 	o[0].Resize(size)
 }
@@ -191,7 +210,18 @@ func (s *stripWindow) fit() {
 		word = "+"
 	}
 	s.fold.SetText(word)
-	s.words.Set(kit.Remote(s.controlWords(), kit.Bold("", kit.Ink))...)
+	said := s.controlWords()
+	s.wide, s.act = 0, 0
+	if !s.small {
+		for _, may := range append(controlSays(s.who()), said) {
+			s.words.Set(kit.Remote(may, kit.Bold("", kit.Ink))...)
+			s.wide = max(s.wide, s.words.MinSize().Width)
+		}
+		for _, may := range []string{"Pause", "Resume"} {
+			s.act = max(s.act, kit.NewButton(may, kit.Normal, nil).Slim().MinSize().Width)
+		}
+	}
+	s.words.Set(kit.Remote(said, kit.Bold("", kit.Ink))...)
 	s.win.Content().Refresh()
 	size := s.win.Content().MinSize()
 	s.win.Resize(size)
@@ -200,25 +230,36 @@ func (s *stripWindow) fit() {
 	}
 }
 
+// who is who has control, for a person.
+func (s *stripWindow) who() string {
+	if who := visible(s.ui.snap.Control.Who); who != "" {
+		return who
+	}
+	return "A program"
+}
+
+// controlSays are the lines of a strip that is not small: paused, taken over,
+// in use, seen.
+func controlSays(who string) []string {
+	return []string{"Paused; " + who + " waits", "You took over; " + who + " waits", who + " is using your mouse and keyboard", who + " sees your screen"}
+}
+
 // controlWords say who does what now.
 func (s *stripWindow) controlWords() string {
 	snap := s.ui.snap
-	c := snap.Control
-	who := visible(c.Who)
-	if who == "" {
-		who = "A program"
-	}
+	who := s.who()
+	says := controlSays(who)
 	switch {
 	case s.small:
 		return who
 	case snap.Paused:
-		return "Paused; " + who + " waits"
-	case c.Person:
-		return "You took over; " + who + " waits"
-	case c.Acts:
-		return who + " is using your mouse and keyboard"
+		return says[0]
+	case snap.Control.Person:
+		return says[1]
+	case snap.Control.Acts:
+		return says[2]
 	}
-	return who + " sees your screen"
+	return says[3]
 }
 
 // parseColour reads "#rrggbb"; what is none is the accent.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,6 +185,7 @@ type rig struct {
 	s     *screen
 	c     *Computer
 	terms hands.Terms
+	open  atomic.Int64 // windows of this program
 	ses   *capabilities.Session
 }
 
@@ -191,7 +193,8 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, s: newScreen(), terms: hands.Terms{Clipboard: hands.ClipOwn, Hide: hands.Curtain{Words: hands.Usual}}}
 	r.c = New(Options{Hands: r.s, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), settle: time.Millisecond, thaw: 50 * time.Millisecond})
-	r.c.Bind(hands.Host{Terms: func() hands.Terms { return r.terms }, Begin: func(context.Context) error { return nil }})
+	r.c.Bind(hands.Host{Terms: func() hands.Terms { return r.terms }, Begin: func(context.Context) error { return nil },
+		Open: func() int { return int(r.open.Load()) }})
 	r.ses = capabilitytest.NewSession(t, consent.ModeWork)
 	t.Cleanup(func() {
 		if err := r.c.Close(); err != nil {

@@ -22,7 +22,11 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 	if p.Action == wire.ActWait {
 		return c.wait(p, payload), nil
 	}
-	if _, err := c.able(ctx, hands.AbilityInput); err != nil {
+	can, err := c.able(ctx, hands.AbilityInput)
+	if err == nil {
+		err = c.unguarded(can)
+	}
+	if err != nil {
 		return job{}, err
 	}
 	l, err := c.layout(ctx)

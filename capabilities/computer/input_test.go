@@ -301,6 +301,35 @@ func byYou(t *testing.T, s *capabilities.Session, d capabilities.Description, c 
 	return g
 }
 
+// Where a display does not tell which windows there are, none of this program's
+// that can change something is seen or reached: while one is open, nothing is.
+func TestAnOpenWindowThatCantBeFound(t *testing.T) {
+	r := newRig(t)
+	picture := func() error {
+		_, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Monitor: 0}, r.session("DP-1", "HDMI-1"))
+		return err
+	}
+	click := func() error {
+		_, err := r.do(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: wire.ActLeftClick, Coordinate: &wire.Point{10, 10}}, r.session())
+		return err
+	}
+	for _, c := range []struct {
+		listed bool
+		open   int64
+		want   wire.Code
+	}{{true, 1, ""}, {false, 0, ""}, {false, 1, wire.CodeOwnWindow}} {
+		r.s.mu.Lock()
+		r.s.abilities.Windows = c.listed
+		r.s.mu.Unlock()
+		r.open.Store(c.open)
+		for what, err := range map[string]error{"a picture": picture(), "a click": click()} {
+			if wire.CodeOf(err) != c.want || err != nil && c.want == "" {
+				t.Errorf("%s with %d windows open, listed %v: %v", what, c.open, c.listed, err)
+			}
+		}
+	}
+}
+
 func TestEveryEndLetsGo(t *testing.T) {
 	down := wire.InputAction{Action: "mouse_down"}
 	for name, end := range map[string]func(*rig){

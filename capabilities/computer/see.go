@@ -35,6 +35,18 @@ func (c *Computer) able(ctx context.Context, what string) (hands.Abilities, erro
 	return a, wire.Errorf(wire.CodeNotSupported, "%s", why).With(map[string]any{"feature": what, "reason": a.System})
 }
 
+// unguarded refuses what could see or reach a window of this program, where the
+// display does not tell which windows there are: elsewhere the hands see to it.
+func (c *Computer) unguarded(a hands.Abilities) error {
+	c.mu.Lock()
+	open := c.host.Open
+	c.mu.Unlock()
+	if a.Windows || open == nil || open() == 0 {
+		return nil
+	}
+	return wire.Errorf(wire.CodeOwnWindow, "A window of Local PC Executor is open, and this desktop does not tell where it is. It has to be closed first.")
+}
+
 // layout is the screens as they are now.
 func (c *Computer) layout(ctx context.Context) (space.Layout, error) {
 	l, err := c.o.Hands.Layout(ctx)
@@ -169,6 +181,9 @@ func errScreensChanged() error {
 // screenshot is a picture.
 func (c *Computer) screenshot(ctx context.Context, s *session, p *wire.Screenshot) (job, error) {
 	a, err := c.able(ctx, hands.AbilityPictures)
+	if err == nil {
+		err = c.unguarded(a)
+	}
 	if err != nil {
 		return job{}, err
 	}

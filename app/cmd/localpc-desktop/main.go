@@ -1,7 +1,7 @@
 // Localpc-desktop is all that touches the display. Localpc starts it, and talks
 // to it over its standard input and output. It is two processes of one program:
 // without an argument it draws cards and windows (steps 4 and 7); with "hands"
-// it takes pictures, and has mouse and keyboard (step 5), so that a crash of
+// (and a file where it keeps what the system gives it) it takes pictures, and has mouse and keyboard (step 5), so that a crash of
 // what other people's libraries do there never takes a card along.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"localpc/app/desklink"
@@ -23,8 +24,8 @@ func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	run := cards
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "hands":
-		run = hands
+	case len(os.Args) > 1 && len(os.Args) < 4 && os.Args[1] == "hands":
+		run = func() error { return hands(strings.Join(os.Args[2:], "")) }
 	case len(os.Args) > 1:
 		byHand()
 	}
@@ -54,7 +55,7 @@ func cards() error {
 
 // hands ends with its link, and lets go of everything then. What ends localpc
 // from a terminal comes to this process too, and must not keep it from that.
-func hands() error {
+func hands(kept string) error {
 	in, out, err := desklink.OpenLink()
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func hands() error {
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	h, err := display.Open(ctx, display.Options{})
+	h, err := display.Open(ctx, display.Options{Kept: display.KeptIn(kept)})
 	if err != nil {
 		return err
 	}

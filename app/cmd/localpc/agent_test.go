@@ -307,7 +307,7 @@ func (r *reader) middle() (x, y int) {
 // handsPID is the process that touches the display.
 func (p *program) handsPID() int {
 	for _, f := range p.d.Processes() {
-		if words := strings.Fields(f.Command); len(words) == 2 && strings.HasSuffix(words[0], "/localpc-desktop") && words[1] == "hands" {
+		if words := strings.Fields(f.Command); len(words) == 3 && strings.HasSuffix(words[0], "/localpc-desktop") && words[1] == "hands" {
 			return f.PID
 		}
 	}

@@ -57,7 +57,7 @@ func doctor(c *cli, args []string) error {
 		}
 	}
 	if exe, err := os.Executable(); err == nil && hasDisplay() {
-		h := handsOf(exe, slog.New(slog.DiscardHandler))
+		h := handsOf(exe, c.paths.Display(), slog.New(slog.DiscardHandler))
 		defer h.Close()
 		t.hands = h
 	}

@@ -123,7 +123,7 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	options := all.Options{Keep: old, Spawn: filepath.Join(filepath.Dir(exe), "localpc-spawn"), Journal: filepath.Join(c.paths.Data, "journal"),
 		Connect: func(ctx context.Context, c *capabilities.Connect) error { return p.machine.Connect(ctx, c) }, Proxy: network.Through, Log: p.log}
 	if hasDisplay() {
-		p.hands = handsOf(exe, p.log)
+		p.hands = handsOf(exe, c.paths.Display(), p.log)
 		p.closers = append(p.closers, func() { p.hands.Close() })
 		options.Hands = p.hands
 	}
@@ -172,10 +172,13 @@ func build(ctx context.Context, c *cli, quit func()) (_ *parts, err error) {
 	return p, nil
 }
 
-// handsOf is a link to the process that touches the display; exe is this program.
-func handsOf(exe string, log *slog.Logger) *desklink.Hands {
+// handsOf is a link to the process that touches the display; exe is this program,
+// kept where that keeps what the system gives it.
+func handsOf(exe, kept string, log *slog.Logger) *desklink.Hands {
 	return desklink.NewHands(desklink.HandsOptions{Log: log,
-		Command: func() *exec.Cmd { return exec.Command(filepath.Join(filepath.Dir(exe), "localpc-desktop"), "hands") }})
+		Command: func() *exec.Cmd {
+			return exec.Command(filepath.Join(filepath.Dir(exe), "localpc-desktop"), "hands", kept)
+		}})
 }
 
 // hooks joins the machine to the tray, the notifications and the desktop.
@@ -233,6 +236,7 @@ func (p *parts) hooks(exe string, quit func()) machine.Hooks {
 		}
 		return nil
 	}
+	h.Open = p.desktop.Open
 	h.Notify = func(title, body string) {
 		if title == "" {
 			note.Hide()

@@ -98,6 +98,36 @@ func BenchmarkScreenshots(b *testing.B) {
 	long.wait(20 * time.Second)
 }
 
+// BenchmarkScreenshotsInUse keeps the pictures of a screen that a program sees
+// and uses.
+func BenchmarkScreenshotsInUse(b *testing.B) {
+	if *shots == "" {
+		b.Fatal("name the folder with -screenshots DIR; make screenshots does")
+	}
+	p := startForAgent(b, apptest.Options{Width: 1280, Height: 800})
+	d := p.d
+	a := p.agent("Claude")
+	notes := p.reader("notes.txt", "72x14+90+300")
+	d.Start("xterm", "-title", private, "-geometry", "30x10+880+330", "-e", "cat")
+	d.WaitWindow(20*time.Second, private)
+	c := a.start("local_pc_screenshot", nil)
+	card := a.asked(c, "Claude is requesting screen access")
+	thumbnail(b, p, card)
+	keep(b, d, cardTitle, "screen")
+	p.allowedForSession(card)
+	first := a.wait(c)
+	x, y := notes.middle()
+	a.acting("Claude", first, x, y)
+	a.click(a.see(nil), x, y)
+	a.call("local_pc_type", map[string]any{"text": "Dear Ana,\nthe prices are in the table below."})
+	p.strip("Claude is using your mouse and keyboard")
+	var whole bytes.Buffer
+	if err := png.Encode(&whole, d.Capture()); err != nil {
+		b.Fatal(err)
+	}
+	write(b, "strip", &whole, image.Rect(0, 0, 1280, 640))
+}
+
 // keep writes a picture of a window, without the frame that the desktop draws.
 func keep(b *testing.B, d *apptest.Desktop, title, name string) {
 	b.Helper()

@@ -15,6 +15,9 @@ type Host struct {
 	// When it returns, the frame is on the screens where it has to be, and the
 	// hands know which windows are this program's. Its error is the request's.
 	Begin func(ctx context.Context) error
+	// Open is how many windows of this program are open that can change
+	// something; nil: none ever is.
+	Open func() int
 }
 
 // Terms are what a person has set for screen, mouse and keyboard.
