@@ -47,6 +47,18 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
+// moved says that an address leads to another one.
+type moved struct{ to string }
+
+func (m moved) Error() string {
+	return "the address leads on to " + m.to + "; the key is not sent there: name that address itself if it is the right one"
+}
+
+// stay follows no redirection: the key is for the address that was named.
+func stay(next *http.Request, _ []*http.Request) error {
+	return moved{next.URL.Scheme + "://" + next.URL.Host}
+}
+
 // Dial connects to a hub. Close must be called.
 func Dial(ctx context.Context, h Hub) (*Conn, error) {
 	client := http.Client{}
@@ -57,6 +69,7 @@ func Dial(ctx context.Context, h Hub) (*Conn, error) {
 		client.Transport = http.DefaultTransport
 	}
 	client.Transport = bearer{h.Key, client.Transport}
+	client.CheckRedirect = stay
 	client.Timeout = 0 // a call takes as long as its person, and ctx ends it
 	o := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 	if h.Waiting != nil {

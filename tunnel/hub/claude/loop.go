@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ const (
 	maxAnswer = 32 << 20
 	// maxTries of one request are made when the API is busy.
 	maxTries = 5
+	// maxPictures are sent again with each request, which has a bound of its own.
+	maxPictures = 20
 )
 
 // system is what the model is told beside the task.
@@ -37,8 +40,7 @@ type Loop struct {
 	Key       string // of the API
 	Model     string
 	MaxTokens int // of one answer; 0 is 16000
-	// MaxTurns is how many answers of the model there are at most; 0 is 50. Each
-	// is sent all pictures before it again.
+	// MaxTurns is how many answers of the model there are at most; 0 is 50.
 	MaxTurns int
 	Adapter  *Adapter
 	HTTP     *http.Client // nil is http.DefaultClient
@@ -74,6 +76,7 @@ func (l *Loop) Run(ctx context.Context, task string) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		forget(messages)
 		answer, err := l.ask(ctx, messages, tool)
 		if err != nil {
 			return "", err
@@ -128,6 +131,25 @@ func (l *Loop) answer(ctx context.Context, content json.RawMessage, say func(str
 		return nil, errors.New("the model stopped for a tool and named none")
 	}
 	return results, nil
+}
+
+// forget puts a few words in the place of all pictures but the newest.
+func forget(messages []message) {
+	kept := 0
+	for _, m := range slices.Backward(messages) {
+		results, _ := m.Content.([]Result)
+		for _, r := range slices.Backward(results) {
+			blocks, _ := r.Content.([]map[string]any)
+			for i, b := range slices.Backward(blocks) {
+				if b["type"] != "image" {
+					continue
+				}
+				if kept++; kept > maxPictures {
+					blocks[i] = text("An older picture was here.")
+				}
+			}
+		}
+	}
 }
 
 // words is the text of a result.
@@ -215,14 +237,18 @@ func (l *Loop) post(ctx context.Context, body []byte) (r reply, later time.Durat
 	if beta := l.Adapter.o.Shape.Beta(); beta != "" {
 		req.Header.Set("Anthropic-Beta", beta)
 	}
-	client := l.HTTP
-	if client == nil {
-		client = http.DefaultClient
+	client := http.Client{}
+	if l.HTTP != nil {
+		client = *l.HTTP
 	}
+	client.CheckRedirect = stay
 	resp, err := client.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return r, -1, context.Cause(ctx)
+		}
+		if m, ok := errors.AsType[moved](err); ok {
+			return r, -1, fmt.Errorf("ask the API: %w", m)
 		}
 		return r, 0, fmt.Errorf("ask the API: %w", err)
 	}

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,5 +288,64 @@ func TestDialWithAKeyThatIsNone(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	if _, err := claude.Dial(t.Context(), claude.Hub{Address: pair.URL, Key: "e2b_none", HTTP: &http.Client{Transport: transport}}); err == nil {
 		t.Error("it connected")
+	}
+}
+
+// The newest pictures go to the API with each request, older ones are left out.
+func TestOlderPicturesAreLeftOut(t *testing.T) {
+	_, conn, _ := computerOf(t, image.Pt(320, 200), nil)
+	a := &api{t: t, shape: claude.Toolset}
+	for i := range 15 {
+		a.turns = append(a.turns, turnOf{"tool_use", turn(block(claude.Toolset, fmt.Sprintf("a%d", i), "screenshot", ""), block(claude.Toolset, fmt.Sprintf("b%d", i), "zoom", `"region":[0,0,100,100]`))})
+		if i == 0 { // zoom needs one before it
+			a.turns[0].content = turn(block(claude.Toolset, "a0", "screenshot", ""))
+		}
+	}
+	if _, err := loopOf(t, a, claude.New(claude.Options{Tools: conn})).Run(t.Context(), "Look."); err != nil {
+		t.Fatal(err)
+	}
+	last := a.requests[len(a.requests)-1].Messages
+	var were []bool // of each picture: it is one still
+	for _, m := range last {
+		if m.Role != "user" {
+			continue
+		}
+		var results []struct{ Content []struct{ Type, Text string } }
+		_ = json.Unmarshal(m.Content, &results) // the task is a string
+		for _, r := range results {
+			for _, c := range r.Content {
+				if c.Type == "image" || strings.Contains(c.Text, "older picture") {
+					were = append(were, c.Type == "image")
+				}
+			}
+		}
+	}
+	want := append(slices.Repeat([]bool{false}, 9), slices.Repeat([]bool{true}, 20)...)
+	if !slices.Equal(were, want) {
+		t.Errorf("the last request has the pictures %v", were)
+	}
+}
+
+// A key goes to the address that was named, and to no other one.
+func TestKeysStayWhereTheyBelong(t *testing.T) {
+	var reached atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer other.Close()
+	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer here.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	l := &claude.Loop{API: here.URL, Key: "sk-test", Model: "claude-test", Adapter: claude.New(claude.Options{Tools: &tools{}}), HTTP: client, Pause: time.Hour}
+	if _, err := l.Run(t.Context(), "Do it."); err == nil || !strings.Contains(err.Error(), "leads on to "+other.URL) {
+		t.Errorf("the API: %v", err)
+	}
+	if _, err := claude.Dial(t.Context(), claude.Hub{Address: here.URL, Key: "e2b_key", HTTP: client}); err == nil || !strings.Contains(err.Error(), "leads on to "+other.URL) {
+		t.Errorf("the hub: %v", err)
+	}
+	if n := reached.Load(); n > 0 {
+		t.Errorf("the other address was asked %d times", n)
 	}
 }
