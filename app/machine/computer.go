@@ -73,7 +73,7 @@ func newControls(m *Machine) *controls {
 		c.hands = nil
 		return c
 	}
-	c.exec.Bind(hands.Host{Terms: func() hands.Terms { return termsOf(m.o.Settings.Get()) }, Begin: c.apply, Open: m.o.Hooks.Open})
+	c.exec.Bind(hands.Host{Terms: func() hands.Terms { return termsOf(m.o.Settings.Get()) }, Begin: c.begin, Open: m.o.Hooks.Open})
 	c.hands.Listen(c.event)
 	return c
 }
@@ -122,6 +122,18 @@ func (c *controls) wanted() hands.Control {
 		w.On, w.Colour, w.StopKey = true, colourOf(foremost(now).Session), true
 	}
 	return w
+}
+
+// begin makes ready for the display being touched; what was granted before a
+// pause and comes after it is refused.
+func (c *controls) begin(ctx context.Context) error {
+	if err := c.apply(ctx); err != nil {
+		return err
+	}
+	if c.m.isPaused() {
+		return errPaused()
+	}
+	return nil
 }
 
 // apply draws the frame as it has to be, or takes it away, and tells which

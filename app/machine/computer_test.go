@@ -148,6 +148,64 @@ func TestEveryEndOfControl(t *testing.T) {
 	}
 }
 
+// Leave to see for a quarter of an hour does not outlive a stop, nor the mouse's
+// being taken away what may be seen.
+func TestWhatEndsWithSight(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	before := s.person.answer
+	s.person.answer = func(q consent.Request) (consent.Answer, bool) {
+		a, ok := before(q)
+		if len(q.Screens) > 0 {
+			a.Choice.Scope = consent.Minutes15
+		}
+		return a, ok
+	}
+	see := func() (asked bool) {
+		t.Helper()
+		cards := s.cards()
+		_, err := s.see()
+		must(t, err)
+		return s.cards() > cards
+	}
+	if !see() || see() {
+		t.Fatal("a quarter of an hour is not what was allowed")
+	}
+	must(t, s.act(wire.ActKey))
+	grants, err := s.m.o.Store.Remembered(t.Context(), "", "")
+	must(t, err)
+	for _, g := range grants {
+		if g.Rule.Action == "act" {
+			_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Revoke, Text: g.ID})
+			must(t, err)
+		}
+	}
+	if _, err := s.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: "s1", Monitor: -1, MaxEdge: 400}); err != nil {
+		t.Fatal(err)
+	}
+	if see() {
+		t.Error("with the mouse what may be seen is gone")
+	}
+	_, err = s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.StopAll})
+	must(t, err)
+	_, err = s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Resume})
+	must(t, err)
+	if !see() {
+		t.Error("it sees after everything was stopped")
+	}
+}
+
+// A request that was granted and has not begun when the person pauses does not
+// begin.
+func TestAPauseHoldsWhatHasNotBegun(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	s.m.mu.Lock()
+	s.m.paused = true
+	s.m.mu.Unlock()
+	if err := s.m.controls.begin(t.Context()); wire.CodeOf(err) != wire.CodePaused {
+		t.Errorf("while paused: %v", err)
+	}
+}
+
 func TestControlEndsUnused(t *testing.T) {
 	s := newScreens(t, computer.Options{Idle: 300 * time.Millisecond})
 	must(t, s.act(wire.ActKey))

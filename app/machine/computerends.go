@@ -28,7 +28,7 @@ func (c *controls) revoke(ctx context.Context, session string) {
 		return
 	}
 	for _, g := range all {
-		if g.Deny || g.Rule.Capability != consent.CapabilityComputer || g.Scope != consent.Session || session != "" && g.Session != session {
+		if g.Deny || g.Rule.Capability != consent.CapabilityComputer || !c.holds(g, session) {
 			continue
 		}
 		if _, err := c.m.o.Store.Revoke(ctx, g.ID); err != nil {
@@ -38,6 +38,19 @@ func (c *controls) revoke(ctx context.Context, session string) {
 	c.m.changed()
 }
 
+// holds tells whether a grant is for this session, "" for any: its own, or one
+// for a while of its program.
+func (c *controls) holds(g consent.Stored, session string) bool {
+	switch {
+	case g.Scope == consent.Session:
+		return session == "" || g.Session == session
+	case session == "":
+		return g.Scope == consent.Minutes15
+	}
+	s, err := c.m.sessions.get(session)
+	return err == nil && g.Scope == consent.Minutes15 && s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal
+}
+
 // revoked ends what was allowed by what is gone now.
 func (c *controls) revoked(gone []consent.Stored) {
 	for _, g := range gone {
@@ -45,13 +58,15 @@ func (c *controls) revoked(gone []consent.Stored) {
 			continue
 		}
 		cause := stoppedBy("The person at this computer took away what allowed this.")
+		// Which screens are shared is a matter of seeing them alone.
+		forget := g.Rule.Action == "see"
 		if g.Scope == consent.Session {
-			c.drop(g.Session, cause, true)
+			c.drop(g.Session, cause, forget)
 			continue
 		}
 		for _, s := range c.m.sessions.list() {
 			if s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal {
-				c.drop(s.ID, cause, true)
+				c.drop(s.ID, cause, forget)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
+	"localpc/consent"
 	"localpc/tunnel/wire"
 )
 
@@ -21,7 +22,7 @@ func (c *Computer) apps(ctx context.Context, s *session, p *wire.Apps) (job, err
 	if _, err := c.able(ctx, hands.AbilityWindows); err != nil {
 		return job{}, err
 	}
-	return c.list(ctx, s, "List programs", p.IncludeBackground, func(ctx context.Context, _ space.Layout) (wire.Type, wire.Payload, string, error) {
+	j, err := c.list(ctx, s, "List programs", p.IncludeBackground, func(ctx context.Context, l space.Layout, reach func(string) bool) (wire.Type, wire.Payload, string, error) {
 		stack, err := c.o.Hands.Windows(ctx)
 		if err != nil {
 			return "", nil, "", err
@@ -29,7 +30,8 @@ func (c *Computer) apps(ctx context.Context, s *session, p *wire.Apps) (job, err
 		r := &wire.AppsResponse{Apps: []wire.App{}}
 		at := map[int]int{}
 		for _, w := range stack {
-			if w.Ours || w.Popup || w.PID <= 0 {
+			on := touching(l, w.Frame)
+			if w.Ours || w.Popup || w.PID <= 0 || len(on) > 0 && !slices.ContainsFunc(on, reach) {
 				continue
 			}
 			i, known := at[w.PID]
@@ -58,4 +60,10 @@ func (c *Computer) apps(ctx context.Context, s *session, p *wire.Apps) (job, err
 		r.Apps = slices.Clip(r.Apps[:min(len(r.Apps), wire.MaxListEntries)])
 		return wire.TypeAppsResponse, r, counted(len(r.Apps), "program"), nil
 	})
+	if err == nil && p.IncludeBackground {
+		// What runs unseen is more than what is on the screens.
+		j.d.Title, j.d.Exact, j.d.Sentence = "List all programs that run", "list all programs that run", "%s wants to see the screen, and which programs run unseen."
+		j.d.Effects = append(j.d.Effects, consent.Effect{Kind: consent.EffectRead, Text: "learns which programs run, also those without a window"})
+	}
+	return j, err
 }

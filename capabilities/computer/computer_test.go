@@ -201,6 +201,111 @@ func TestOnlyTheScreensThatWereChosen(t *testing.T) {
 	}
 }
 
+func (r *rig) once(typ wire.Type, p wire.Payload, screens ...string) (capabilities.Result, error) {
+	r.t.Helper()
+	call := r.call(typ, p)
+	d, err := r.c.Describe(r.t.Context(), call)
+	if err != nil {
+		return capabilities.Result{}, err
+	}
+	return r.c.Run(r.t.Context(), call, byYou(r.t, r.ses, d, consent.Choice{Scope: consent.Once, Screens: consent.JoinScreens(screens)}), nil)
+}
+
+// A screen that was allowed once is reached by what is aimed at that picture of
+// it, within the picture, and by nothing else.
+func TestAScreenThatWasAllowedOnce(t *testing.T) {
+	r := newRig(t)
+	res, err := r.once(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Region: &wire.Rect{0, 0, 400, 400}}, "DP-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pic := res.Payload.(*wire.ScreenshotResponse).Picture
+	if err := r.click(pic, 10, 10); err != nil {
+		t.Errorf("in the picture: %v", err)
+	}
+	wantCode(t, r.click("", 500, 500), wire.CodeBounds)
+	wantCode(t, r.click("", -100, 100), wire.CodeBounds)
+	if res, err = r.once(wire.TypeWindows, &wire.Windows{SessionID: r.ses.ID}, "DP-1"); err != nil || len(res.Payload.(*wire.WindowsResponse).Windows) != 1 {
+		t.Errorf("its windows: %+v, %v", res.Payload, err)
+	}
+	if _, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Monitor: 1}, r.session("HDMI-1")); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, r.click("", 10, 10), wire.CodeBounds)
+	if err := r.click("", -100, 100); err != nil {
+		t.Errorf("for the session: %v", err)
+	}
+}
+
+// What was seen is taken away: that does not give more than there was before.
+func TestSightTakenAwayWidensNothing(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Monitor: 1}, r.session("HDMI-1")); err != nil {
+		t.Fatal(err)
+	}
+	r.c.Drop(r.ses.ID, errStopped(), true)
+	wantCode(t, r.click("", 10, 10), wire.CodeBounds)
+	wantCode(t, r.click("", -100, 100), wire.CodeBounds)
+}
+
+// Allowed without naming screens, as what it says is what is seen.
+func TestAllowedAsDescribed(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Monitor: 0}, consent.Choice{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.click("", 10, 10); err != nil {
+		t.Error(err)
+	}
+	wantCode(t, r.click("", -100, 100), wire.CodeBounds)
+}
+
+// A window may move to another screen between a look at it and its picture.
+func TestAWindowThatMoves(t *testing.T) {
+	r := newRig(t)
+	r.see(0)
+	w := r.windowsOn("DP-1")
+	res, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, WindowID: w[0].WindowID}, r.session("DP-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ask := r.s.lastAsk(); !slices.Equal(ask.Dark, []int{1}) {
+		t.Errorf("dark are %v", ask.Dark)
+	}
+	if p := res.Payload.(*wire.ScreenshotResponse); p.Note != "" || len(res.Notes) != 0 {
+		t.Errorf("it tells of a screen that it does not show: %q, %q", p.Note, res.Notes)
+	}
+	r.s.set(func(s *screen) { s.stack[0].Frame = image.Rect(-200, 0, 200, 100) })
+	res, err = r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, WindowID: w[0].WindowID}, r.session("DP-1"))
+	if err != nil || !strings.Contains(res.Payload.(*wire.ScreenshotResponse).Note, "Monitor 1") || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "Screen 2") {
+		t.Errorf("across: %+v, %v", res, err)
+	}
+}
+
+func (r *rig) windowsOn(screens ...string) []wire.Window {
+	r.t.Helper()
+	res, err := r.do(wire.TypeWindows, &wire.Windows{SessionID: r.ses.ID}, r.session(screens...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return res.Payload.(*wire.WindowsResponse).Windows
+}
+
+func TestProgramsOfOtherScreensAreNotListed(t *testing.T) {
+	r := newRig(t)
+	res, err := r.do(wire.TypeApps, &wire.Apps{SessionID: r.ses.ID}, r.session("DP-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if apps := res.Payload.(*wire.AppsResponse).Apps; len(apps) != 1 || apps[0].Name != "gedit" {
+		t.Errorf("listed %+v", apps)
+	}
+	d := r.describe(wire.TypeApps, &wire.Apps{SessionID: r.ses.ID, IncludeBackground: true})
+	if len(d.Effects) != 2 || d.Effects[1].Kind != consent.EffectRead || !strings.Contains(d.Sentence, "run unseen") {
+		t.Errorf("unseen ones are described as %+v", d)
+	}
+}
+
 func TestWhatDoesNotWorkHere(t *testing.T) {
 	r := newRig(t)
 	why := "Wayland keeps programs from this; log in with \"on Xorg\"."

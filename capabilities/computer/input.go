@@ -149,7 +149,7 @@ func (c *Computer) aim(s *session, l space.Layout, p *wire.InputAction) (hands.A
 			points[i] = d
 		}
 		sc, ok := l.At(points[i])
-		if !ok || !s.reaches(nameOf(l, sc)) {
+		if !ok || !s.reaches(nameOf(l, sc)) && !(known && pic.shows(points[i], nameOf(l, sc))) {
 			return a, s.outside(l, q, ok)
 		}
 		if known && pic.stack != nil {

@@ -397,3 +397,25 @@ func TestUses(t *testing.T) {
 		t.Errorf("dropped: %+v", u)
 	}
 }
+
+// What is dropped while it is under way is a use again as soon as it acts again.
+func TestUsesAfterADrop(t *testing.T) {
+	r := newRig(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	r.s.set(func(s *screen) { s.hold = hold })
+	done := make(chan error, 1)
+	go func() { done <- r.act(wire.InputAction{Action: "hold_key", Key: "a", DurationMS: 1000}, r.session()) }()
+	eventually(t, "the key is held", func() bool { return get(r.s, func(s *screen) int { return s.begun }) == 1 })
+	r.c.Drop(r.ses.ID, errStopped(), true)
+	if err := <-done; err == nil {
+		t.Error("it was not ended")
+	}
+	r.s.set(func(s *screen) { s.hold = nil })
+	if err := r.act(wire.InputAction{Action: "key", Key: "a"}, r.session()); err != nil {
+		t.Fatal(err)
+	}
+	if u := r.c.Uses(); len(u) != 1 || u[0].Session != r.ses.ID || !u[0].Acts {
+		t.Errorf("after it acts again: %+v", u)
+	}
+}

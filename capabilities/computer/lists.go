@@ -24,8 +24,9 @@ func (c *Computer) anySight(ctx context.Context, title string) (sight, error) {
 	return sight{layout: l, needs: names(l), some: true, title: title}, err
 }
 
-// list is a job that tells something about the screens.
-func (c *Computer) list(ctx context.Context, s *session, title string, payload any, run func(ctx context.Context, l space.Layout) (wire.Type, wire.Payload, string, error)) (job, error) {
+// list is a job that tells something about the screens; reach tells run which of
+// them it may be about.
+func (c *Computer) list(ctx context.Context, s *session, title string, payload any, run func(ctx context.Context, l space.Layout, reach func(string) bool) (wire.Type, wire.Payload, string, error)) (job, error) {
 	v, err := c.anySight(ctx, title)
 	if err != nil {
 		return job{}, err
@@ -35,13 +36,13 @@ func (c *Computer) list(ctx context.Context, s *session, title string, payload a
 		return job{}, err
 	}
 	return job{d: c.sees(s, a, v, title, []any{title, payload}), run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
-		s.share(g.Choice())
+		allowed := s.share(g, v.needs)
 		ctx, done, err := c.touch(ctx, s, useOf(g, false), defaultWait)
 		if err != nil {
 			return capabilities.Result{}, err
 		}
 		defer done()
-		t, p, outcome, err := run(ctx, v.layout)
+		t, p, outcome, err := run(ctx, v.layout, func(name string) bool { return s.reaches(name) || slices.Contains(allowed, name) })
 		return capabilities.Result{Type: t, Payload: p, Outcome: outcome}, err
 	}}, nil
 }
@@ -51,7 +52,7 @@ func (c *Computer) cursor(ctx context.Context, s *session) (job, error) {
 	if _, err := c.able(ctx, hands.AbilityInput); err != nil {
 		return job{}, err
 	}
-	return c.list(ctx, s, "See where the mouse pointer is", nil, func(ctx context.Context, l space.Layout) (wire.Type, wire.Payload, string, error) {
+	return c.list(ctx, s, "See where the mouse pointer is", nil, func(ctx context.Context, l space.Layout, _ func(string) bool) (wire.Type, wire.Payload, string, error) {
 		at, err := c.o.Hands.Cursor(ctx)
 		if err != nil {
 			return "", nil, "", err
@@ -74,7 +75,7 @@ func (c *Computer) displays(ctx context.Context, s *session) (job, error) {
 	if _, err := c.able(ctx, hands.AbilityPictures); err != nil {
 		return job{}, err
 	}
-	return c.list(ctx, s, "List the screens", nil, func(_ context.Context, l space.Layout) (wire.Type, wire.Payload, string, error) {
+	return c.list(ctx, s, "List the screens", nil, func(_ context.Context, l space.Layout, _ func(string) bool) (wire.Type, wire.Payload, string, error) {
 		r := &wire.DisplaysResponse{Monitors: []wire.Monitor{}}
 		for i, sc := range l.Screens {
 			r.Monitors = append(r.Monitors, wire.Monitor{Index: i, Name: names(l)[i], Primary: sc.Primary, Scale: scaleOf(sc),
@@ -98,7 +99,7 @@ func (c *Computer) windows(ctx context.Context, s *session, p *wire.Windows) (jo
 	}
 	payload := *p
 	payload.SessionID, payload.WaitMS = "", 0
-	return c.list(ctx, s, "List windows", payload, func(ctx context.Context, l space.Layout) (wire.Type, wire.Payload, string, error) {
+	return c.list(ctx, s, "List windows", payload, func(ctx context.Context, l space.Layout, reach func(string) bool) (wire.Type, wire.Payload, string, error) {
 		stack, err := c.o.Hands.Windows(ctx)
 		if err != nil {
 			return "", nil, "", err
@@ -112,7 +113,7 @@ func (c *Computer) windows(ctx context.Context, s *session, p *wire.Windows) (jo
 			case w.Ours, w.Popup,
 				w.Minimized && !p.IncludeMinimized,
 				len(on) == 0 && !w.Minimized && !p.IncludeOffscreen,
-				len(on) > 0 && !slices.ContainsFunc(on, s.reaches),
+				len(on) > 0 && !slices.ContainsFunc(on, reach),
 				p.AppBundleID != "" && p.AppBundleID != w.Class:
 				continue
 			}

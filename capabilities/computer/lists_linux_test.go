@@ -107,7 +107,7 @@ func TestWhatIsListed(t *testing.T) {
 func TestApps(t *testing.T) {
 	r := newRig(t)
 	r.s.set(func(s *screen) { s.stack[0].PID = os.Getpid() })
-	res, err := r.do(wire.TypeApps, &wire.Apps{SessionID: r.ses.ID}, r.session("DP-1"))
+	res, err := r.do(wire.TypeApps, &wire.Apps{SessionID: r.ses.ID}, r.session("DP-1", "HDMI-1"))
 	if err != nil {
 		t.Fatal(err)
 	}

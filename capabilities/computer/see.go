@@ -203,18 +203,13 @@ func (c *Computer) screenshot(ctx context.Context, s *session, p *wire.Screensho
 }
 
 // narrow cuts what is seen to the screens that were allowed; dark are the
-// others within it.
+// others within it, and all others where a window may yet move to them.
 func (v *sight) narrow(allowed []string) (dark []int, err error) {
-	if allowed == nil {
-		return nil, nil
-	}
 	var seen image.Rectangle
 	for i, name := range names(v.layout) {
-		switch part := v.layout.Screens[i].Device.Intersect(v.area); {
-		case part.Empty():
-		case slices.Contains(allowed, name):
-			seen = seen.Union(part)
-		default:
+		if slices.Contains(allowed, name) {
+			seen = seen.Union(v.layout.Screens[i].Device.Intersect(v.area))
+		} else {
 			dark = append(dark, i)
 		}
 	}
@@ -238,7 +233,8 @@ func (v *sight) narrow(allowed []string) (dark []int, err error) {
 
 // shoot takes the picture, and keeps how it lies on the screens.
 func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Screenshot, g consent.Grant) (capabilities.Result, error) {
-	dark, err := v.narrow(s.share(g.Choice()))
+	allowed := s.share(g, v.needs)
+	dark, err := v.narrow(allowed)
 	if err != nil {
 		return capabilities.Result{}, err
 	}
@@ -268,7 +264,7 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 	if shot.Layout.Fingerprint() != v.layout.Fingerprint() {
 		return capabilities.Result{}, consent.ErrChanged
 	}
-	s.keep(picture{view: shot.View, stack: shot.Stack, at: shot.At})
+	s.keep(picture{view: shot.View, stack: shot.Stack, at: shot.At, allowed: allowed})
 	r := &wire.ScreenshotResponse{Picture: shot.View.ID, Image: shot.Data, MIMEType: "image/" + shot.Format, Width: shot.View.Size.X, Height: shot.View.Size.Y,
 		Monitor: -1, Shows: wireRect(shot.View.Area), DisplayScale: 1, Hidden: shot.Hidden}
 	on := touching(shot.Layout, shot.View.Area)
@@ -281,8 +277,12 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 			}
 		}
 	}
+	var notes []string
 	for _, i := range dark {
-		r.Note += fmt.Sprintf("Monitor %d is not shared by the person; it is black here. ", i)
+		if shot.Layout.Screens[i].Device.Overlaps(shot.View.Area) {
+			r.Note += fmt.Sprintf("Monitor %d is not shared by the person; it is black here. ", i)
+			notes = append(notes, "Screen "+number(i)+" is not shared, so it is black.")
+		}
 	}
 	r.Note = strings.TrimSpace(r.Note)
 	res := capabilities.Result{Type: wire.TypeScreenshotResponse, Payload: r, Sent: int64(len(shot.Data)), Output: shot.Data,
@@ -290,9 +290,7 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 	if len(shot.Hidden) > 0 {
 		res.Notes = append(res.Notes, "Blacked out: "+strings.Join(shot.Hidden, ", "))
 	}
-	if r.Note != "" {
-		res.Notes = append(res.Notes, r.Note)
-	}
+	res.Notes = append(res.Notes, notes...)
 	return res, nil
 }
 

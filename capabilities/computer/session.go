@@ -1,6 +1,7 @@
 package computer
 
 import (
+	"image"
 	"slices"
 	"strings"
 	"time"
@@ -26,10 +27,12 @@ type session struct {
 	pictures []picture               // the newest last
 	listed   map[string]space.Window // by the ids of the newest list
 	// may are the screens of grants that are remembered, as Choice.Screens has
-	// them, the newest last; shared is all that was ever allowed.
+	// them, the newest last; shared is all that was allowed for more than one
+	// picture. chose: a choice of screens was made, which holds on although what
+	// it allowed is taken away.
 	may    []string
 	shared map[string]bool
-	all    bool // every screen was, by a policy
+	chose  bool
 	// allowed is when it first acted; answered when the person last allowed an
 	// action at a card.
 	allowed, answered time.Time
@@ -44,6 +47,8 @@ type picture struct {
 	view  space.View
 	stack space.Stack // nil: windows can't be listed
 	at    time.Time
+	// allowed are the screens that it was allowed to show.
+	allowed []string
 }
 
 // clip is what the session put on the clipboard itself.
@@ -73,7 +78,7 @@ func (s *session) begins(u use, now time.Time) {
 	if !u.sees && !u.acts {
 		return
 	}
-	if s.used.Until.Before(now) && s.busy == 0 {
+	if s.used.Since.IsZero() || s.used.Until.Before(now) && s.busy == 0 {
 		s.used = hands.Use{Session: s.id, Since: now}
 	}
 	s.busy++
@@ -135,7 +140,10 @@ func (c *Computer) Drop(id string, cause error, forget bool) {
 		}
 		s.used = hands.Use{}
 		if forget {
-			s.may, s.shared, s.all = nil, map[string]bool{}, false
+			s.may, s.shared = nil, map[string]bool{}
+			for i := range s.pictures {
+				s.pictures[i].allowed = nil
+			}
 			s.allowed, s.answered = time.Time{}, time.Time{}
 		}
 	}
@@ -181,23 +189,33 @@ func (s *session) picture(id string) (p picture, ok bool) {
 	return picture{}, false
 }
 
+// shows tells whether a device pixel, on the screen of this name, was to be seen
+// in the picture.
+func (p picture) shows(at image.Point, name string) bool {
+	return at.In(p.view.Area) && slices.Contains(p.allowed, name)
+}
+
 func errOldPicture() error {
 	return wire.Errorf(wire.CodePictureStale, "This picture is not known any more; take a new one.")
 }
 
-// share notes the screens of a grant, and gives them: nil for all.
-func (s *session) share(c consent.Choice) []string {
+// share notes the screens of a grant, and gives them. What was allowed once
+// holds for that picture; a policy allows it again each time.
+func (s *session) share(g consent.Grant, needs []string) []string {
+	c := g.Choice()
+	names := consent.SplitScreens(c.Screens)
+	if names == nil {
+		names = needs // it was allowed as it was described
+	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if c.Screens == "" {
-		s.all = true
-		return nil
+	s.chose = true
+	if c.Scope != consent.Once || g.By() == "policy" {
+		for _, n := range names {
+			s.shared[n] = true
+		}
 	}
-	names := consent.SplitScreens(c.Screens)
-	for _, n := range names {
-		s.shared[n] = true
-	}
-	if c.Scope != consent.Once {
+	if c.Scope != consent.Once && c.Screens != "" {
 		s.may = append(slices.DeleteFunc(s.may, func(m string) bool { return m == c.Screens }), c.Screens)
 	}
 	return names
@@ -220,11 +238,11 @@ func (s *session) covering(needs []string, some bool) string {
 }
 
 // reaches tells whether the session may act on a screen: on those that it was
-// allowed to see, and on all where it has seen none.
+// allowed to see, and on all where there was no choice of screens.
 func (s *session) reaches(name string) bool {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	return s.all || len(s.shared) == 0 || s.shared[name]
+	return !s.chose || s.shared[name]
 }
 
 // seen is since when the person's own hands must have rested: since the picture

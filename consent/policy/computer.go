@@ -35,3 +35,15 @@ func computer(r consent.Request) consent.Verdict {
 	}
 	return consent.Verdict{Outcome: consent.Allowed, By: "mode", Reason: "reads back only what this session put there itself", Choice: once}
 }
+
+// screens are those of r that a policy allows: all, or, where it names them, the
+// ones of r's rule.
+func screens(r consent.Request, named bool) string {
+	var out []string
+	for _, s := range r.Screens {
+		if !named || s.Chosen {
+			out = append(out, s.Name)
+		}
+	}
+	return consent.JoinScreens(out)
+}

@@ -131,6 +131,16 @@ func TestAFileNamesTheComputer(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
+	// A file that names a screen shares that one; one that does not, all.
+	see := requests(consent.ModeWork)["see"]
+	see.Screens = []consent.Screen{{Name: "DP-1", Chosen: true}, {Name: "HDMI-1"}}
+	if v := p.Decide(see, nil, noon); v.Choice.Screens != "DP-1\nHDMI-1" {
+		t.Errorf("seeing shares %q", v.Choice.Screens)
+	}
+	one := policy.Policy{File: parse(t, "folder = '/project'\n[[allow]]\ncapability = 'computer'\naction = 'see'\nexact = 'screens: DP-1'\n")}
+	if v := one.Decide(see, nil, noon); v.Outcome != consent.Allowed || v.Choice.Screens != "DP-1" {
+		t.Errorf("seeing one screen: %+v", v)
+	}
 	other := requests(consent.ModeWork)["launch"]
 	other.Rule.Exact = "/usr/bin/gimp x"
 	if v := p.Decide(other, nil, noon); v.Outcome != consent.Denied {

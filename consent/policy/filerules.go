@@ -81,7 +81,7 @@ func (f *File) decide(r consent.Request) consent.Verdict {
 	}
 	if rule, contain, ok := f.allows(r); ok {
 		return consent.Verdict{Outcome: consent.Allowed, By: byPolicy, Reason: fmt.Sprintf("allowed by line %d of the policy file", rule.line),
-			Choice: consent.Choice{Scope: consent.Once, Contain: contain}}
+			Choice: consent.Choice{Scope: consent.Once, Contain: contain, Screens: screens(r, rule.exact != "")}}
 	}
 	return consent.Verdict{}
 }

@@ -63,7 +63,7 @@ func (p Policy) Decide(r consent.Request, remembered []consent.Stored, now time.
 		return consent.Verdict{Outcome: consent.Denied, By: "rule", Grant: s.ID, Reason: "The person at this computer declined this for the whole session."}
 	}
 	if p.Preset == PresetFull {
-		c := consent.Choice{Scope: consent.Once}
+		c := consent.Choice{Scope: consent.Once, Screens: screens(r, false)}
 		if r.Action == "run" {
 			if c.Contain = consent.FullAccess; p.Switches.Shell == Contained {
 				c.Contain = consent.Contained
