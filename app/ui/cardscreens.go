@@ -22,18 +22,22 @@ type look struct {
 	turn int // which came when
 }
 
-// mostPixels bounds a picture that is drawn: four screens of 8K.
-const mostPixels = 4 * 7680 * 4320
+const (
+	// mostPixels bounds a picture that is drawn: four screens of 8K.
+	mostPixels = 4 * 7680 * 4320
+	// mostLook bounds a look, which is 480 pixels wide or high at most.
+	mostLook = 1 << 20
+)
 
 var errTooLarge = errors.New("the picture has too many pixels")
 
-// decode reads a picture's file.
-func decode(data []byte) (image.Image, error) {
+// decode reads a picture's file, of so many pixels at most.
+func decode(data []byte, most int) (image.Image, error) {
 	head, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	if head.Width <= 0 || head.Height <= 0 || head.Width > mostPixels/head.Height {
+	if head.Width <= 0 || head.Height <= 0 || head.Width > most/head.Height {
 		return nil, errTooLarge
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
@@ -52,7 +56,7 @@ func (w *cardWindow) look(l consent.Look) {
 	w.ui.o.Background(func() func() {
 		got := look{note: l.Note, turn: turn}
 		if len(l.Data) > 0 {
-			img, err := decode(l.Data)
+			img, err := decode(l.Data, mostLook)
 			if err != nil {
 				slog.Warn("A picture for a card can't be read", "err", err)
 				got.note = "The picture could not be read."

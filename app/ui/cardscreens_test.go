@@ -161,6 +161,11 @@ func TestLooks(t *testing.T) {
 	if p[1].Text() != "The picture could not be read." {
 		t.Errorf("of what is no picture it says %q", p[1].Text())
 	}
+	s.look(consent.Look{Request: "see", Screen: "DP-1", Data: onScreen(1200, 1000)}) // no look is that large
+	if p[0].Has() || p[0].Text() != "The picture could not be read." {
+		t.Errorf("of what is too large for a look it says %q", p[0].Text())
+	}
+	s.look(consent.Look{Request: "see", Screen: "DP-1", Data: onScreen(320, 180)})
 	if o.want() != before || !o.allow.Armed() {
 		t.Errorf("the card was %v high and is %v; armed %v", before, o.want(), o.allow.Armed())
 	}

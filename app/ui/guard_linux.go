@@ -70,5 +70,6 @@ func (x *x11) Close() error {
 		x.gate.close()
 	}
 	x.conn.Close()
+	x.reading.Wait()
 	return nil
 }

@@ -2,6 +2,8 @@ package ui
 
 import (
 	"log/slog"
+	"os"
+	"sync"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver"
@@ -18,11 +20,33 @@ type x11 struct {
 	// gate is nil where the server can't tell who presses.
 	gate    *gate
 	guarded map[fyne.Window]bool
+	randr   bool           // the server knows of several screens
+	wayland bool           // the server is one for a Wayland desktop's older programs
+	reading sync.WaitGroup // what takes the server's events
 }
+
+// errorTable fills xgb's table of errors once, before there is a connection that
+// reads it: an extension's own Init would write it, and that of events, while
+// connections read.
+var errorTable = sync.OnceFunc(func() {
+	xgb.Logger.SetOutput(quiet{})
+	for n := 128; n < 256; n++ {
+		if xgb.NewErrorFuncs[n] == nil {
+			xgb.NewErrorFuncs[n] = func(b []byte) xgb.Error { return extensionError(b) }
+		}
+	}
+})
+
+// extensionError is an error of an extension.
+type extensionError []byte
+
+func (e extensionError) SequenceId() uint16 { return xgb.Get16(e[2:]) }
+func (e extensionError) BadId() uint32      { return xgb.Get32(e[4:]) }
+func (e extensionError) Error() string      { return "the X server refused a request of an extension" }
 
 // newScreen is nil where there is no X server.
 func newScreen() Screen {
-	xgb.Logger.SetOutput(quiet{})
+	errorTable()
 	conn, err := xgb.NewConn()
 	if err != nil {
 		slog.Warn("The X server can't be asked for more than the toolkit asks", "err", err)
@@ -32,7 +56,34 @@ func newScreen() Screen {
 	if g == nil {
 		slog.Warn("The X server can't tell the person's hand from a program's: clicks of programs count on cards")
 	}
-	return &x11{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn), atoms: map[string]xproto.Atom{}, gate: g, guarded: map[fyne.Window]bool{}}
+	x := &x11{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn), atoms: map[string]xproto.Atom{}, gate: g, guarded: map[fyne.Window]bool{},
+		wayland: os.Getenv("WAYLAND_DISPLAY") != ""}
+	x.reading.Go(x.drop)
+	x.randr = x.extension("RANDR")
+	return x
+}
+
+// drop takes what the server tells everybody, and the errors of requests that
+// nobody waits for, until the connection ends: xgb would stand still once enough
+// of them wait.
+func (x *x11) drop() {
+	for {
+		if e, err := x.conn.WaitForEvent(); e == nil && err == nil {
+			return
+		}
+	}
+}
+
+// extension makes an extension usable.
+func (x *x11) extension(name string) bool {
+	r, err := xproto.QueryExtension(x.conn, uint16(len(name)), name).Reply()
+	if err != nil || !r.Present {
+		return false
+	}
+	x.conn.ExtLock.Lock()
+	x.conn.Extensions[name] = r.MajorOpcode
+	x.conn.ExtLock.Unlock()
+	return true
 }
 
 type quiet struct{}

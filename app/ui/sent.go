@@ -58,7 +58,7 @@ func (p *sentPicture) set(e snapshot.Entry, d snapshot.Detail) {
 	p.pic.Say("")
 	id, data := p.id, p.data
 	p.of.ui.o.Background(func() func() {
-		img, err := decode(data)
+		img, err := decode(data, mostPixels)
 		return func() {
 			switch {
 			case p.id != id || !bytes.Equal(p.data, data):

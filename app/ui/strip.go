@@ -35,6 +35,7 @@ type stripWindow struct {
 	small   bool
 	moved   bool // the person has put it elsewhere
 	bar     *canvas.Rectangle
+	grip    *grip
 	words   *kit.Flow
 	key     *kit.Flow
 	robot   bool // the last press was not the person's
@@ -106,8 +107,8 @@ func (s *stripWindow) make() {
 	s.stop = kit.NewButton("Stop", kit.Danger, send(snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})).Slim()
 	s.fold = kit.NewButton("–", kit.Quiet, func() { s.collapse(!s.small) }).Slim()
 	row := kit.Row(12, container.New(atLeast{&s.wide}, s.words), s.key, kit.Row(8, container.New(atLeast{&s.act}, s.pause), s.stop), s.fold)
-	grip := newGrip(s)
-	body := container.NewStack(grip, kit.Panel(kit.None, kit.Edge, 0, kit.Pad(7, 8, 7, 20, row)).Square(), container.New(leftBar{}, s.bar))
+	s.grip = newGrip(s)
+	body := container.NewStack(s.grip, kit.Panel(kit.None, kit.Edge, 0, kit.Pad(7, 8, 7, 20, row)).Square(), container.New(leftBar{}, s.bar))
 	s.win.SetContent(container.New(bare{s}, body))
 }
 
@@ -176,6 +177,7 @@ func (s *stripWindow) show() {
 func (s *stripWindow) hide() {
 	s.on = false
 	s.refresh()
+	s.grip.leave() // the toolkit tells of no end of a drag then
 	delete(s.ui.open, s.win)
 	s.win.Hide()
 	kit.Unpoint(s.win.Content())
@@ -296,7 +298,7 @@ func (g *grip) MouseUp(*desktop.MouseEvent) {}
 // Dragged is Fyne's. The window follows the pointer, which then is where it was
 // within the window: the toolkit does not tell of that, so it is looked at again.
 func (g *grip) Dragged(*fyne.DragEvent) {
-	if g.of.ui.o.Screen != nil && g.stop == nil {
+	if g.of.ui.o.Screen != nil && g.stop == nil && g.of.on {
 		g.follow()
 	}
 }
@@ -309,11 +311,19 @@ func (g *grip) follow() {
 
 // DragEnd is Fyne's.
 func (g *grip) DragEnd() {
-	if g.stop != nil {
-		g.stop()
-		g.stop = nil
+	if g.leave() {
 		g.of.ui.o.Screen.Drag(g.of.win, g.at)
 	}
+}
+
+// leave ends a drag where the window is; false: there was none.
+func (g *grip) leave() bool {
+	if g.stop == nil {
+		return false
+	}
+	g.stop()
+	g.stop = nil
+	return true
 }
 
 // CreateRenderer is Fyne's.

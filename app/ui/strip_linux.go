@@ -24,9 +24,17 @@ func (x *x11) ShowBare(w fyne.Window) {
 // Bare keeps window managers away from the window before it is mapped: under
 // openbox, GNOME and KDE that is what stays above full-screen windows and can
 // never be given the keyboard. Those that draw shadows and effects read its type.
+// Some Wayland desktops, sway among them, tell nobody of such a window: there it
+// is an ordinary one that floats and does not want the keyboard.
 func (x *x11) Bare(w fyne.Window) {
 	win := id(w)
 	if win == 0 {
+		return
+	}
+	if x.wayland {
+		x.Calm(w)
+		x.set(win, "_NET_WM_WINDOW_TYPE", "ATOM", uint32(x.atom("_NET_WM_WINDOW_TYPE_UTILITY")))
+		x.set(win, "WM_HINTS", "WM_HINTS", 3, 0, 1, 0, 0, 0, 0, 0, 0) // input and state: none, normal
 		return
 	}
 	err := xproto.ChangeWindowAttributesChecked(x.conn, win, xproto.CwOverrideRedirect, []uint32{1}).Check()
@@ -52,7 +60,7 @@ func (x *x11) PlaceTop(w fyne.Window, size fyne.Size) {
 // primary is where the primary screen begins, and how wide it is.
 func (x *x11) primary() (left, top, wide int) {
 	left, top, wide = 0, 0, int(x.root.WidthInPixels)
-	if randr.Init(x.conn) != nil {
+	if !x.randr {
 		return
 	}
 	if m, err := randr.GetMonitors(x.conn, x.root.Root, true).Reply(); err == nil && len(m.Monitors) > 0 {

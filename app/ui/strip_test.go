@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/driver/desktop"
 	"fyne.io/fyne/v2/test"
 
 	"localpc/app/snapshot"
@@ -110,5 +111,35 @@ func TestStripHoldsItsContents(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// dragScreen is a screen on which windows are dragged; no more is asked of it.
+type dragScreen struct {
+	Screen
+	drags int
+}
+
+func (d *dragScreen) Drag(fyne.Window, fyne.Position) { d.drags++ }
+
+// A drag ends with the strip: nobody tells of its end then.
+func TestStripEndsWhileItIsDragged(t *testing.T) {
+	s := newStage(t)
+	s.control(nil)
+	d := &dragScreen{}
+	s.u.o.Screen = d
+	s.u.strip.grip.MouseDown(&desktop.MouseEvent{})
+	s.u.strip.grip.Dragged(&fyne.DragEvent{})
+	if d.drags == 0 {
+		t.Fatal("it does not follow the pointer")
+	}
+	s.snapshot(func(n *snapshot.Snapshot) { n.Control = nil })
+	s.u.strip.grip.Dragged(&fyne.DragEvent{}) // was on its way
+	drags := d.drags
+	if s.clock.run(time.Second); d.drags != drags {
+		t.Errorf("a strip that has gone followed the pointer %d times", d.drags-drags)
+	}
+	if s.clock.waits() != 0 {
+		t.Error("a timer goes on behind the hidden strip")
 	}
 }

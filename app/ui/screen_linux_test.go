@@ -1,0 +1,118 @@
+package ui
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/driver"
+	"fyne.io/fyne/v2/test"
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+)
+
+// onX is a Screen of an X server of the test's own.
+func onX(t *testing.T) *x11 {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "800x600x24", "-nolisten", "tcp")
+	cmd.ExtraFiles = []*os.File{w}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	})
+	w.Close()
+	r.SetReadDeadline(time.Now().Add(time.Minute))
+	n, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the X server did not start: %v", err)
+	}
+	t.Setenv("DISPLAY", ":"+strings.TrimSpace(n))
+	t.Setenv("XAUTHORITY", "")
+	x, ok := newScreen().(*x11)
+	if !ok {
+		t.Fatal("there is no screen")
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// within fails the test where fn takes long.
+func within(t *testing.T, what string, fn func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); fn() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal(what)
+	}
+}
+
+// What the server tells everybody, and what nobody waits for, does not pile up
+// until nothing is answered any more; and no table that connections read is
+// written while they do.
+func TestScreenOverALongTime(t *testing.T) {
+	x := onX(t)
+	within(t, "the display hangs after some thousand errors and notices", func() {
+		for range 6000 {
+			xproto.ConfigureWindow(x.conn, 1, xproto.ConfigWindowX, []uint32{1}) // there is no such window
+		}
+		if x.atom("_LOCALPC_TEST") == 0 {
+			t.Error("the display does not answer")
+		}
+	})
+	events := len(xgb.NewEventFuncs)
+	if _, _, wide := x.primary(); wide != 800 || !x.randr {
+		t.Errorf("the first screen is %d wide; several are known of: %v", wide, x.randr)
+	}
+	if n := len(xgb.NewEventFuncs); n != events {
+		t.Errorf("asking for the screens wrote %d events into the table that other connections read", n-events)
+	}
+}
+
+// madeWindow is a window that the toolkit has made.
+type madeWindow struct {
+	fyne.Window
+	id xproto.Window
+}
+
+func (w madeWindow) RunNative(f func(any)) {
+	f(driver.X11WindowContext{WindowHandle: uintptr(w.id)})
+}
+
+// On a Wayland desktop a window that is kept from the window manager may be in
+// no list of windows: the strip is an ordinary one there.
+func TestStripIsAWindowOnWayland(t *testing.T) {
+	for _, name := range []string{"", "wayland-1"} {
+		t.Setenv("WAYLAND_DISPLAY", name)
+		x := onX(t)
+		id, err := xproto.NewWindowId(x.conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := xproto.CreateWindowChecked(x.conn, 0, id, x.root.Root, 0, 0, 10, 10, 0, xproto.WindowClassInputOutput, 0, 0, nil).Check(); err != nil {
+			t.Fatal(err)
+		}
+		x.Bare(madeWindow{test.NewTempWindow(t, nil), id})
+		a, err := xproto.GetWindowAttributes(x.conn, id).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bare := name == ""; a.OverrideRedirect != bare {
+			t.Errorf("with WAYLAND_DISPLAY %q, kept from the window manager: %v", name, a.OverrideRedirect)
+		}
+	}
+}
