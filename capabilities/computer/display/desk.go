@@ -97,15 +97,16 @@ func (d *desk) Layout(ctx context.Context) (space.Layout, error) {
 
 // Windows is what a click may reach.
 func (d *desk) Windows(ctx context.Context) (space.Stack, error) {
-	stack, _, err := d.list(ctx)
+	stack, _, err := d.list(ctx, time.Now())
 	return stack, err
 }
 
-func (d *desk) list(ctx context.Context) (stack, over space.Stack, err error) {
+// list is what a click may reach, and what else may show or have shown since.
+func (d *desk) list(ctx context.Context, since time.Time) (stack, over space.Stack, err error) {
 	if d.windows == nil {
 		return nil, nil, lacks(d.why[hands.AbilityWindows])
 	}
-	if stack, over, err = d.windows.list(ctx); err != nil {
+	if stack, over, err = d.windows.list(ctx, since); err != nil {
 		return nil, nil, err
 	}
 	if stack == nil {

@@ -2,6 +2,7 @@ package display
 
 import (
 	"image"
+	"slices"
 	"time"
 
 	"localpc/capabilities/computer/hands"
@@ -119,17 +120,20 @@ func bounds(a hands.Action, l space.Layout) error {
 // is a window of this program. targets are its windows that the screen test may
 // click.
 func aimed(a hands.Action, at []image.Point, s space.Stack, targets map[uint64]bool) error {
+	own := func(p image.Point) bool {
+		return slices.ContainsFunc(s.Reached(p), func(w space.Window) bool { return w.Ours && !(a.Test && targets[w.ID]) })
+	}
 	for _, aim := range a.Aim {
-		now, ok := s.Under(aim.Point)
-		if ok && now.Ours && !(a.Test && targets[now.ID]) {
+		if own(aim.Point) {
 			return errOwn()
 		}
+		now, ok := s.Under(aim.Point)
 		if aim.Window == nil && ok || aim.Window != nil && !(ok && now.Same(*aim.Window)) {
 			return wire.Errorf(wire.CodePictureStale, "Another window is at (%d, %d) now than in the picture. Take a fresh picture.", aim.Point.X, aim.Point.Y)
 		}
 	}
 	for _, p := range at {
-		if now, ok := s.Under(p); ok && now.Ours && !(a.Test && targets[now.ID]) {
+		if own(p) {
 			return errOwn()
 		}
 	}

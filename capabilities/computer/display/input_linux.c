@@ -38,6 +38,7 @@ static int on_io_error(Display *d) { note(d, 1, 1); return 0; }
 static void on_io_exit(Display *d, void *unused) { (void)unused; note(d, 1, 1); }
 
 static void handlers(void) {
+	XInitThreads(); // before any other call: each link has its own threads
 	XSetErrorHandler(on_error);
 	XSetIOErrorHandler(on_io_error);
 }

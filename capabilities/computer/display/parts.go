@@ -3,6 +3,7 @@ package display
 import (
 	"context"
 	"image"
+	"time"
 
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
@@ -44,8 +45,9 @@ type pictures interface {
 type windows interface {
 	// list is the windows, the topmost first, minimised ones last; Ours is not
 	// set. Beside them, over has those that show but that no click reaches
-	// (overlays): the curtain and nothing else is for them too.
-	list(ctx context.Context) (stack, over space.Stack, err error)
+	// (overlays), or have shown after since: the curtain and nothing else is for
+	// them too.
+	list(ctx context.Context, since time.Time) (stack, over space.Stack, err error)
 	// focus needs w as list has it at this moment.
 	focus(ctx context.Context, w space.Window, raise bool) error
 	close()

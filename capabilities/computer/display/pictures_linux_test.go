@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb"
+
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
 	"localpc/tunnel/wire"
@@ -134,6 +136,30 @@ func TestFallbackLibrary(t *testing.T) {
 		img := r.rgba()
 		return near(img, 5, 5, color.RGBA{0x30, 0x60, 0xc0, 255}) && near(img, 80, 35, color.RGBA{0xc0, 0x30, 0x30, 255})
 	})
+}
+
+// TestTablesStay: a server that has MIT-SHM, but can't reach our memory, has its
+// pictures taken without the library, which would write xgb's tables.
+func TestTablesStay(t *testing.T) {
+	name := xvfb(t, "400x300")
+	t.Setenv("DISPLAY", name)
+	p, err := newX11Pictures(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if _, err := p.layout(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	p.shared = false
+	if _, err := p.grab(within(t), image.Rect(0, 0, 400, 300), false); err != nil {
+		t.Fatal(err)
+	}
+	for n := 128; n < 256; n++ {
+		if e, ok := xgb.NewErrorFuncs[n](make([]byte, 32)).(rawError); !ok {
+			t.Fatalf("error %d is %T now", n, e)
+		}
+	}
 }
 
 func TestThreeScreens(t *testing.T) {

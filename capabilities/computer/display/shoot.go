@@ -85,7 +85,7 @@ func (d *desk) look(ctx context.Context, a hands.Ask) (m *moment, settled bool, 
 	}
 	var before, after, over space.Stack
 	if d.windows != nil {
-		if before, over, err = d.list(ctx); err != nil {
+		if before, over, err = d.list(ctx, m.at); err != nil {
 			return nil, false, err
 		}
 	}
@@ -106,7 +106,7 @@ func (d *desk) look(ctx context.Context, a hands.Ask) (m *moment, settled bool, 
 	settled = true
 	if d.windows != nil {
 		var overAfter space.Stack
-		if after, overAfter, err = d.list(ctx); err != nil {
+		if after, overAfter, err = d.list(ctx, m.at); err != nil {
 			return nil, false, err
 		}
 		hide := func(w space.Window) bool {

@@ -74,7 +74,6 @@ type swayNode struct {
 	Focused  bool       `json:"focused"`
 	Visible  bool       `json:"visible"`
 	Full     int        `json:"fullscreen_mode"`
-	Opacity  *float64   `json:"opacity"`
 	Nodes    []swayNode `json:"nodes"`
 	Floating []swayNode `json:"floating_nodes"`
 	X11      struct {
@@ -88,7 +87,7 @@ type swayRect struct {
 
 func (r swayRect) image() image.Rectangle { return image.Rect(r.X, r.Y, r.X+r.Width, r.Y+r.Height) }
 
-func (s *swayWindows) list(ctx context.Context) (stack, over space.Stack, err error) {
+func (s *swayWindows) list(ctx context.Context, _ time.Time) (stack, over space.Stack, err error) {
 	layout, err := s.layout(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -149,7 +148,7 @@ func (n swayNode) window(parent image.Rectangle, scale float64) space.Window {
 	p := look(n.PID)
 	return space.Window{ID: n.ID, PID: n.PID, Class: class, App: p.name, Title: n.Name, Started: p.started,
 		Frame:   image.Rectangle{Min: scaled(frame.Min, scale), Max: scaled(frame.Max, scale)},
-		Focused: n.Focused, Minimized: !n.Visible, Full: n.Full > 0, Seethrough: n.Opacity != nil && *n.Opacity < 1}
+		Focused: n.Focused, Minimized: !n.Visible, Full: n.Full > 0, Seethrough: true} // sway doesn't tell which are not opaque, or not painted yet
 }
 
 func (s *swayWindows) focus(ctx context.Context, w space.Window, _ bool) error {

@@ -16,6 +16,10 @@ import (
 // gets to it.
 const trailFades = 500 * time.Millisecond
 
+// trailKept is how long a place is remembered after it faded, for a look that
+// began before.
+const trailKept = 30 * time.Second
+
 // trailPlaces is how many places of one window are kept apart.
 const trailPlaces = 32
 
@@ -25,6 +29,9 @@ type trail struct {
 	mu    sync.Mutex
 	known map[xproto.Window]space.Window // children of the root window as last seen
 	was   []trace
+	// changed is when one was last shown, moved, enlarged or restacked: what is
+	// below shows through it until it has painted itself.
+	changed map[xproto.Window]time.Time
 }
 
 type trace struct {
@@ -32,7 +39,9 @@ type trace struct {
 	until  time.Time
 }
 
-func newTrail() *trail { return &trail{known: map[xproto.Window]space.Window{}} }
+func newTrail() *trail {
+	return &trail{known: map[xproto.Window]space.Window{}, changed: map[xproto.Window]time.Time{}}
+}
 
 // at says that top is shown as w.
 func (t *trail) at(top xproto.Window, w space.Window) {
@@ -47,11 +56,15 @@ func (t *trail) at(top xproto.Window, w space.Window) {
 func (t *trail) moved(top xproto.Window, to image.Rectangle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.changed[top] = time.Now()
 	w, ok := t.known[top]
-	if !ok || w.Frame == to {
+	if !ok {
 		return
 	}
 	t.fade(w)
+	if w.Frame == to { // restacked: where it was above others, it still shows
+		return
+	}
 	w.Frame = to
 	t.known[top] = w
 	t.fade(w) // it may have gone on before the next look
@@ -61,6 +74,7 @@ func (t *trail) moved(top xproto.Window, to image.Rectangle) {
 func (t *trail) came(top xproto.Window) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.changed[top] = time.Now()
 	w, ok := t.known[top]
 	if ok {
 		t.fade(w)
@@ -77,18 +91,19 @@ func (t *trail) left(top xproto.Window) {
 	}
 }
 
-// forget says that there is no top any more.
+// forget says that top is no child of the root window any more.
 func (t *trail) forget(top xproto.Window) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, top)
+	delete(t.changed, top)
 }
 
 // fade remembers w where it is; the caller has the lock.
 func (t *trail) fade(w space.Window) {
 	now := time.Now()
 	t.was = slices.DeleteFunc(t.was, func(o trace) bool {
-		return now.After(o.until) || o.window.ID == w.ID && o.window.Frame == w.Frame
+		return now.After(o.until.Add(trailKept)) || o.window.ID == w.ID && o.window.Frame == w.Frame
 	})
 	t.was = append(t.was, trace{w, now.Add(trailFades)})
 	var of []int // its places, the oldest first
@@ -104,16 +119,31 @@ func (t *trail) fade(w space.Window) {
 	}
 }
 
-// old is the windows at the places where they were.
-func (t *trail) old() space.Stack {
+// old is the windows at the places where they were, as far as they may have
+// shown there since.
+func (t *trail) old(since time.Time) space.Stack {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
 	var out space.Stack
 	for _, w := range t.was {
-		if now.Before(w.until) {
+		if since.Before(w.until) {
 			out = append(out, w.window)
 		}
 	}
 	return out
+}
+
+// unpainted marks those of s that may not have painted themselves since.
+func (t *trail) unpainted(s space.Stack, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh := map[uint64]bool{}
+	for top, at := range t.changed {
+		if since.Before(at.Add(trailFades)) {
+			fresh[t.known[top].ID] = true
+		}
+	}
+	for i := range s {
+		s[i].Seethrough = s[i].Seethrough || fresh[s[i].ID]
+	}
 }

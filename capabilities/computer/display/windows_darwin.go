@@ -2,8 +2,10 @@ package display
 
 import (
 	"context"
+	"image"
 	"path/filepath"
 	"strings"
+	"time"
 	"unsafe"
 
 	"localpc/capabilities/computer/space"
@@ -23,7 +25,7 @@ const (
 	textBufferBytes = 1024
 )
 
-func (q quartzWindows) list(context.Context) (stack, over space.Stack, err error) {
+func (q quartzWindows) list(_ context.Context, _ time.Time) (stack, over space.Stack, err error) {
 	array := q.copyWindows(onScreenOnly|withoutDesktop, 0)
 	if array == 0 {
 		return nil, nil, wire.Errorf(wire.CodeNotSupported, "macOS did not list its windows: nobody may be logged in to its desktop.")
@@ -47,7 +49,11 @@ func (q quartzWindows) list(context.Context) (stack, over space.Stack, err error
 		w.Class = q.program(w.PID)
 		alpha := q.part(q.value(d, keys["kCGWindowAlpha"]))
 		layer := q.whole(q.value(d, keys["kCGWindowLayer"]))
-		w.Seethrough, w.Popup = alpha < 1, layer != normalLayer
+		// Which windows are not opaque, or not painted yet, the system doesn't tell.
+		w.Seethrough, w.Popup = true, layer != normalLayer
+		if alpha < 1 {
+			w.Clicks = []image.Rectangle{} // it may let them through
+		}
 		if alpha == 0 || w.Frame.Empty() {
 			continue
 		}

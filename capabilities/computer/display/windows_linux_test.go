@@ -49,7 +49,7 @@ func TestWindowsUnderAWindowManager(t *testing.T) {
 	first := find("one")
 	xterm(t, name, "two", "+120+100")
 	second := find("two")
-	if first.PID != one.Process.Pid || first.Class != "XTerm" || first.App != "xterm" || first.Started == 0 || first.Popup || first.Seethrough || first.Ours {
+	if first.PID != one.Process.Pid || first.Class != "XTerm" || first.App != "xterm" || first.Started == 0 || first.Popup || first.Ours {
 		t.Errorf("%+v", first)
 	}
 	// Its frame has the decorations: xwininfo, which knows the frame, agrees.

@@ -5,6 +5,7 @@ import (
 	"image"
 	"path/filepath"
 	"strings"
+	"time"
 	"unsafe"
 
 	win "golang.org/x/sys/windows"
@@ -34,6 +35,7 @@ var windowFound = win.NewCallback(func(hwnd win.HWND, list *[]win.HWND) uintptr 
 
 const (
 	styleExLayered     = 0x80000
+	styleExNoBitmap    = 0x200000
 	styleExTransparent = 0x20
 	gwlExStyle         = ^uintptr(19) // -20
 	dwmFrameBounds     = 9
@@ -41,7 +43,7 @@ const (
 )
 
 // list has those that let clicks through (WS_EX_TRANSPARENT) in over.
-func (win32Windows) list(context.Context) (stack, over space.Stack, err error) {
+func (win32Windows) list(_ context.Context, _ time.Time) (stack, over space.Stack, err error) {
 	var all []win.HWND
 	if err := win.EnumWindows(windowFound, unsafe.Pointer(&all)); err != nil {
 		return nil, nil, err
@@ -98,7 +100,10 @@ func win32Window(h win.HWND) (w space.Window, style uint32, ok bool) {
 	w.App, w.Started = win32Process(pid)
 	long, _, _ := procGetWindowLong.Call(uintptr(h), gwlExStyle)
 	style = uint32(long)
-	w.Seethrough = style&styleExLayered != 0
+	w.Seethrough = style&(styleExLayered|styleExNoBitmap) != 0
+	if style&styleExLayered != 0 {
+		w.Clicks = []image.Rectangle{} // it may let them through
+	}
 	if l, err := screensOfWindows(); err == nil {
 		for _, s := range l.Screens {
 			w.Full = w.Full || w.Frame == s.Device

@@ -35,7 +35,8 @@ type x11Pictures struct {
 	bytes       int       // of a pixel
 
 	// Under the connection's token.
-	shared bool    // the server can write into our memory
+	hasShm bool    // the server has MIT-SHM
+	shared bool    // and can write into our memory
 	seg    shm.Seg // 0: none
 	memory []byte
 	whole  image.Rectangle // the root window at the last look
@@ -59,7 +60,7 @@ func newX11Pictures(name string) (*x11Pictures, error) {
 		_, err := xfixes.QueryVersion(c.Conn, 5, 0).Reply()
 		p.fixes = err == nil
 	}
-	if _, p.shared = c.extension("MIT-SHM"); p.shared {
+	if _, p.hasShm = c.extension("MIT-SHM"); p.hasShm {
 		_, err := shm.QueryVersion(c.Conn).Reply()
 		p.shared = err == nil
 	}
@@ -217,8 +218,10 @@ func (p *x11Pictures) take(area image.Rectangle) (*raster, error) {
 			return nil, err
 		}
 		p.shared = false // another computer's screen: it can't reach our memory
-	} else if r, err := p.fromLibrary(area); err == nil {
-		return r, nil
+	} else if !p.hasShm { // where there is, the library writes xgb's tables while others read them
+		if r, err := p.fromLibrary(area); err == nil {
+			return r, nil
+		}
 	}
 	img, err := xproto.GetImage(p.Conn, xproto.ImageFormatZPixmap, xproto.Drawable(p.root), int16(area.Min.X), int16(area.Min.Y), uint16(area.Dx()), uint16(area.Dy()), ^uint32(0)).Reply()
 	if err != nil {

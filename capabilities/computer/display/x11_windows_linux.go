@@ -5,7 +5,9 @@ import (
 	"context"
 	"image"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
@@ -67,7 +69,7 @@ func (x *x11Windows) close() {
 	<-x.ears.gone
 }
 
-func (x *x11Windows) list(ctx context.Context) (stack, over space.Stack, err error) {
+func (x *x11Windows) list(ctx context.Context, since time.Time) (stack, over space.Stack, err error) {
 	both, err := ask(ctx, x.xconn, func() (both [2]space.Stack, err error) {
 		if both[0], both[1], err = x.read(); err != nil {
 			return both, err
@@ -76,7 +78,8 @@ func (x *x11Windows) list(ctx context.Context) (stack, over space.Stack, err err
 		if _, err := x.now(ctx); err != nil {
 			return both, err
 		}
-		both[1] = append(both[1], x.trail.old()...)
+		x.trail.unpainted(both[0], since)
+		both[1] = append(both[1], x.trail.old(since)...)
 		return both, nil
 	})
 	return both[0], both[1], err
@@ -87,9 +90,11 @@ type seen struct {
 	top, client xproto.Window
 	frame       image.Rectangle
 	popup       bool
-	clear       bool // something may show through
-	through     bool // no click reaches it
-	off         bool // not on the screen
+	border      int
+	clear       bool              // something may show through
+	through     bool              // no click reaches it
+	clicks      []image.Rectangle // as in space.Window
+	off         bool              // not on the screen
 }
 
 func (x *x11Windows) read() (stack, over space.Stack, err error) {
@@ -120,6 +125,15 @@ func (x *x11Windows) read() (stack, over space.Stack, err error) {
 			all = append(all, x.away(c))
 		}
 	}
+	// A compositing manager paints later than windows are mapped and moved, and
+	// may show what is below with any effect of its own.
+	manager, err := xproto.GetSelectionOwner(x.Conn, x.atom("_NET_WM_CM_S"+strconv.Itoa(x.DefaultScreen))).Reply()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range all {
+		s.clear = s.clear || manager.Owner != 0
+	}
 	stack, over = x.describe(all)
 	return stack, over, nil
 }
@@ -142,23 +156,51 @@ func (x *x11Windows) look(ids []xproto.Window) []*seen {
 			continue // gone, or nothing of it shows
 		}
 		b := 2 * int(g.BorderWidth)
-		out = append(out, &seen{top: id, frame: image.Rect(0, 0, int(g.Width)+b, int(g.Height)+b).Add(image.Pt(int(g.X), int(g.Y))), popup: a.OverrideRedirect, clear: g.Depth == 32})
+		out = append(out, &seen{top: id, frame: image.Rect(0, 0, int(g.Width)+b, int(g.Height)+b).Add(image.Pt(int(g.X), int(g.Y))), popup: a.OverrideRedirect, clear: g.Depth == 32, border: int(g.BorderWidth)})
 	}
 	if !x.shape {
 		return out
 	}
 	extents := make([]shape.QueryExtentsCookie, len(out))
-	inputs := make([]shape.GetRectanglesCookie, len(out))
+	inputs, bounds := make([]shape.GetRectanglesCookie, len(out)), make([]shape.GetRectanglesCookie, len(out))
 	for i, s := range out {
 		extents[i], inputs[i] = shape.QueryExtents(x.Conn, s.top), shape.GetRectangles(x.Conn, s.top, shape.SkInput)
+		bounds[i] = shape.GetRectangles(x.Conn, s.top, shape.SkBounding)
 	}
 	for i, s := range out {
 		if e, err := extents[i].Reply(); err == nil && e.BoundingShaped {
 			s.clear = true
 		}
-		if r, err := inputs[i].Reply(); err == nil && len(r.Rectangles) == 0 {
-			s.through = true
+		input, err := inputs[i].Reply()
+		bound, err2 := bounds[i].Reply()
+		if err != nil || err2 != nil {
+			continue
 		}
+		s.through = len(input.Rectangles) == 0
+		s.clicks = clicks(s.frame, s.border, input.Rectangles, bound.Rectangles)
+	}
+	return out
+}
+
+// clicks is where in frame both shapes of a window are; nil: everywhere.
+func clicks(frame image.Rectangle, border int, input, bound []xproto.Rectangle) []image.Rectangle {
+	out := []image.Rectangle{}
+	if len(input)*len(bound) > 1<<16 {
+		return out // odd enough: nowhere for certain
+	}
+	inside := frame.Min.Add(image.Pt(border, border)) // which they count from
+	rect := func(r xproto.Rectangle) image.Rectangle {
+		return image.Rect(0, 0, int(r.Width), int(r.Height)).Add(image.Pt(int(r.X), int(r.Y))).Add(inside)
+	}
+	for _, i := range input {
+		for _, b := range bound {
+			if r := rect(i).Intersect(rect(b)).Intersect(frame); !r.Empty() {
+				out = append(out, r)
+			}
+		}
+	}
+	if len(out) == 1 && out[0] == frame {
+		return nil
 	}
 	return out
 }
@@ -256,7 +298,7 @@ func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
 	frames := make([]xproto.GetPropertyCookie, len(all))
 	for i, s := range all {
 		for _, name := range described {
-			asks[i] = append(asks[i], xproto.GetProperty(x.Conn, false, s.client, x.atom(name), xproto.GetPropertyTypeAny, 0, 1024))
+			asks[i] = append(asks[i], xproto.GetProperty(x.Conn, false, s.client, x.atom(name), xproto.GetPropertyTypeAny, 0, 1<<16))
 		}
 		frames[i] = xproto.GetProperty(x.Conn, false, s.top, x.atom("_NET_WM_WINDOW_OPACITY"), xproto.GetPropertyTypeAny, 0, 1)
 	}
@@ -283,15 +325,15 @@ func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
 		if gone > 0 && s.off {
 			continue // the window manager has not noticed yet
 		}
-		w := space.Window{ID: uint64(s.client), PID: pids[uint32(s.client)&^x.mask], Frame: s.frame, Popup: s.popup, Seethrough: s.clear || gone > 0, Minimized: s.off, Focused: s.client == focused}
+		w := space.Window{ID: uint64(s.client), PID: pids[uint32(s.client)&^x.mask], Frame: s.frame, Popup: s.popup, Seethrough: s.clear || gone > 0, Clicks: s.clicks, Minimized: s.off, Focused: s.client == focused}
 		if v := value["_NET_WM_PID"]; w.PID == 0 && len(v) == 4 {
 			w.PID = int(xgb.Get32(v))
 		}
 		class := bytes.Split(bytes.TrimRight(value["WM_CLASS"], "\x00"), []byte{0})
 		w.Class = text(class[len(class)-1])
-		w.Title = text(value["_NET_WM_NAME"])
+		w.Title = text(ends(value["_NET_WM_NAME"]))
 		if w.Title == "" {
-			w.Title = text(value["WM_NAME"])
+			w.Title = text(ends(value["WM_NAME"]))
 		}
 		for v := value["_NET_WM_STATE"]; len(v) >= 4; v = v[4:] {
 			switch xproto.Atom(xgb.Get32(v)) {
@@ -318,6 +360,16 @@ func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
 		}
 	}
 	return stack, over
+}
+
+// ends shortens a title that no person reads whole: its beginning, and its end,
+// where browsers say that they are private.
+func ends(b []byte) []byte {
+	b = bytes.TrimRight(b, "\x00")
+	if len(b) <= 4096 {
+		return b
+	}
+	return slices.Concat(b[:3072], []byte("…"), b[len(b)-1000:])
 }
 
 // text is what may be shown of a property.
@@ -396,6 +448,11 @@ func (x *x11Windows) event(e xgb.Event) {
 		x.trail.left(e.Window)
 	case xproto.ReparentNotifyEvent:
 		x.trail.left(e.Window)
+		if e.Parent != x.root {
+			x.trail.forget(e.Window)
+		}
+	case xproto.CirculateNotifyEvent:
+		x.trail.came(e.Window)
 	case xproto.DestroyNotifyEvent:
 		x.trail.left(e.Window)
 		x.trail.forget(e.Window)
@@ -404,6 +461,7 @@ func (x *x11Windows) event(e xgb.Event) {
 			return
 		}
 		// It may be gone again before the windows are listed.
+		defer func() { _ = recover() }() // of xgb, on a reply that is cut short
 		for _, s := range x.look([]xproto.Window{e.Window}) {
 			s.client = x.inside(s.top)
 			x.describe([]*seen{s})

@@ -21,6 +21,9 @@ type Window struct {
 	// Seethrough: what is below may show through it (not opaque, or not a whole
 	// rectangle), so that it covers nothing for certain.
 	Seethrough bool `json:"seethrough,omitempty"`
+	// Clicks is where in the frame a click certainly reaches it and not what is
+	// below; nil: everywhere. Only the process that lists the windows knows.
+	Clicks []image.Rectangle `json:"-"`
 	// Popup: a menu, a tooltip, or the like, that no window manager manages.
 	Popup bool `json:"popup,omitempty"`
 	// Ours: a window of this program.
@@ -46,6 +49,22 @@ func (s Stack) Under(p image.Point) (Window, bool) {
 		}
 	}
 	return Window{}, false
+}
+
+// Reached is every window that a click at p may reach, the topmost first: those
+// below one that lets clicks through too.
+func (s Stack) Reached(p image.Point) Stack {
+	var out Stack
+	for _, w := range s {
+		if w.Minimized || !p.In(w.Frame) {
+			continue
+		}
+		out = append(out, w)
+		if w.Clicks == nil || slices.ContainsFunc(w.Clicks, p.In) {
+			break
+		}
+	}
+	return out
 }
 
 // Visible is what may show of the windows that hide picks, within area: its
