@@ -83,6 +83,9 @@ func unsupported(m msg.Message, format string, args ...any) error {
 	return &msg.Detailed{Code: msg.CodeNotSupported, Message: e.Message, Details: map[string]any{"feature": featureOf(m), "reason": e.Message}}
 }
 
+// pictureHint is what to do about a picture that shows what is no more.
+const pictureHint = "Take a new picture, and aim at what it shows."
+
 // windowHint is what to do about a window that is another, or gone.
 const windowHint = "List the windows again, and use an id of that list."
 
@@ -114,6 +117,10 @@ func (s *socket) toDesktop(err error, m msg.Message) error {
 	if e.Code == wire.CodeBounds && shot != nil { // of a region, which is no input
 		code, mapped = msg.CodeNotSupported, true
 	}
+	_, input := m.Payload.(*msg.Input)
+	if input && (e.Code == wire.CodePictureStale || e.Code == wire.CodeWindowStale) { // no window is named, and it may be tried again
+		code, mapped = msg.CodePending, true
+	}
 	if !mapped {
 		d, ok := toWire(e, msg.ComputerUse).(*msg.Detailed)
 		if !ok {
@@ -140,6 +147,9 @@ func (s *socket) toDesktop(err error, m msg.Message) error {
 	case msg.CodePending:
 		put("permission", msg.ComputerUse)
 		put("platform", s.platform)
+		if input && e.Code == wire.CodePictureStale {
+			put("hint", pictureHint)
+		}
 		put("hint", e.Message)
 	case msg.CodeWindowStale:
 		switch p := m.Payload.(type) {
@@ -149,7 +159,7 @@ func (s *socket) toDesktop(err error, m msg.Message) error {
 			put("window_id", value(p.WindowID))
 		}
 		if e.Code == wire.CodePictureStale {
-			put("hint", "Take a new picture, and aim at what it shows.")
+			put("hint", pictureHint)
 		}
 		put("hint", windowHint)
 	case msg.CodeConcealed:
