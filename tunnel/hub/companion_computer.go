@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"image"
 	"slices"
 	"strings"
@@ -224,7 +223,7 @@ func (j *job) act(a *wire.InputAction, in *msg.Input) error {
 		case <-time.After(time.Duration(a.DurationMS) * time.Millisecond):
 			return nil
 		case <-j.ctx.Done():
-			return wire.Wrap(context.Cause(j.ctx), wire.CodeCancelled, "The request was cancelled.")
+			return j.cancelled()
 		}
 	case wire.ActType:
 		in.Paste, in.PreserveClipboard = a.Paste, a.PreserveClipboard

@@ -4,9 +4,11 @@ package hub_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"image"
+	"image/png"
 	"reflect"
 	"slices"
 	"strings"
@@ -163,6 +165,33 @@ func TestCompanionPictures(t *testing.T) {
 	w := got[*wire.WindowsResponse](s, wire.TypeWindows, &wire.Windows{SessionID: s.b.ID})
 	s.shot(wire.Screenshot{WindowID: w.Windows[0].WindowID}, wire.Rect{0, 0, 640, 480}, wire.Point{640, 480}, "image/jpeg", 6)
 	s.dropsNothing()
+}
+
+// A picture is what it is said to be, and no larger than what it is of.
+func TestCompanionPicturesThatAreNone(t *testing.T) {
+	t.Parallel()
+	var change func(map[string]any)
+	s := newSofa(t, func(o *companiontest.Options) {
+		o.Screens = append(o.Screens, companiontest.Screen{X: 2000, W: 8000, H: 8000, Scale: 1})
+		o.Picture = func(p map[string]any) { change(p) }
+	})
+	ask := wire.Screenshot{SessionID: s.b.ID}
+	ask.Monitor = 1
+	for _, change = range []func(map[string]any){
+		func(p map[string]any) { p["mime_type"] = "image/png" },
+		func(p map[string]any) { // of a few bytes and a million pixels, where the screen has half of that
+			var b bytes.Buffer
+			_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 1000, 1000)))
+			p["image_base64"], p["mime_type"], p["width"], p["height"] = base64.StdEncoding.EncodeToString(b.Bytes()), "image/png", 1000, 1000
+		},
+	} {
+		s.fails(wire.TypeScreenshot, &ask, wire.CodeInternal, "could not be understood")
+	}
+	change = func(map[string]any) {}
+	s.shot(ask, wire.Rect{-800, 100, 0, 700}, wire.Point{800, 600}, "image/jpeg", 6)
+	// A screen that is larger than any is only seen in parts.
+	ask.Monitor = 2
+	s.fails(wire.TypeScreenshot, &ask, wire.CodeTooLarge, "region")
 }
 
 // sizeIn is what a picture of the first screen is made to fit into so many

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"image"
 	"image/color"
@@ -18,9 +19,13 @@ import (
 
 const (
 	// maxSide is the longest side of a picture that is sent on, maxPixels the
-	// most that are worked on here.
+	// most that one may have, whatever screens the computer says it has: somewhat
+	// more than a screen of 8K.
 	maxSide   = 8000
-	maxPixels = 100_000_000
+	maxPixels = 40_000_000
+	// drawnAtOnce are worked on in the whole hub: a small file can be a picture
+	// that takes much memory.
+	drawnAtOnce = 2
 	// usualQuality is of a JPEG where none is asked for, fineQuality of one that
 	// is only on its way to be made smaller.
 	usualQuality, fineQuality = 75, 92
@@ -38,8 +43,9 @@ func (t *taken) area() image.Rectangle {
 	return image.Rectangle{Min: at, Max: at.Add(t.size)}
 }
 
-// take asks for one picture, and looks whether it is one.
-func (j *job) take(p *msg.Screenshot) (*taken, error) {
+// take asks for one picture, and looks whether it is one, of so many pixels at
+// most.
+func (j *job) take(p *msg.Screenshot, pixels int) (*taken, error) {
 	r, err := ask[*msg.ScreenshotImage](j, msg.TypeScreenshot, p)
 	if msg.CodeOf(err) == msg.CodeTooLarge && p.Format == "png" {
 		smaller := *p
@@ -51,14 +57,29 @@ func (j *job) take(p *msg.Screenshot) (*taken, error) {
 	}
 	t := &taken{ScreenshotImage: r}
 	var c image.Config
+	kind := ""
 	if t.raw, err = base64.StdEncoding.DecodeString(r.Image); err == nil {
-		c, _, err = image.DecodeConfig(bytes.NewReader(t.raw))
+		c, kind, err = image.DecodeConfig(bytes.NewReader(t.raw))
 	}
-	if err != nil || c.Width != r.Width || c.Height != r.Height || c.Width < 1 || c.Height < 1 || c.Width*c.Height > maxPixels {
+	if err != nil || "image/"+kind != r.MIMEType || c.Width != r.Width || c.Height != r.Height || c.Width < 1 || c.Height < 1 || c.Width > min(pixels, maxPixels)/c.Height {
 		return nil, wire.Errorf(autogpt.CodeInvalidReply, "The computer's picture could not be understood.")
 	}
 	t.size = image.Pt(c.Width, c.Height)
 	return t, nil
+}
+
+// draw waits until a picture may be worked on; done ends it.
+func (j *job) draw() (done func(), err error) {
+	select {
+	case j.c.h.drawing <- struct{}{}:
+		return func() { <-j.c.h.drawing }, nil
+	case <-j.ctx.Done():
+		return nil, j.cancelled()
+	}
+}
+
+func (j *job) cancelled() error {
+	return wire.Wrap(context.Cause(j.ctx), wire.CodeCancelled, "The request was cancelled.")
 }
 
 func (t *taken) decode() (image.Image, error) {
@@ -81,7 +102,7 @@ func (j *job) shoot(p *wire.Screenshot) error {
 		if _, l, err = j.screens(); err != nil {
 			return err
 		}
-		t, err = j.take(&msg.Screenshot{Quality: j.quality(p), WindowID: &p.WindowID, Format: format(p, false), IncludeCursor: p.IncludeCursor})
+		t, err = j.take(&msg.Screenshot{Quality: j.quality(p), WindowID: &p.WindowID, Format: format(p, false), IncludeCursor: p.IncludeCursor}, pixels(l.Bounds()))
 	} else {
 		t, l, err = j.part(p)
 	}
@@ -89,7 +110,7 @@ func (j *job) shoot(p *wire.Screenshot) error {
 		return err
 	}
 	out := &wire.ScreenshotResponse{Picture: newPicture(), Monitor: max(t.Monitor, -1), DisplayScale: t.DisplayScale}
-	if out.Image, out.MIMEType, t.size, err = fitted(t, p); err != nil {
+	if out.Image, out.MIMEType, t.size, err = j.fitted(t, p); err != nil {
 		return err
 	}
 	area := image.Rectangle{Min: image.Pt(t.Meta.Origin[0], t.Meta.Origin[1])}
@@ -102,6 +123,8 @@ func (j *job) shoot(p *wire.Screenshot) error {
 	j.c.shown(p.SessionID, space.View{ID: out.Picture, Layout: l.Fingerprint(), Area: area, Size: t.size})
 	return j.send(wire.TypeScreenshotResponse, out)
 }
+
+func pixels(area image.Rectangle) int { return area.Dx() * area.Dy() }
 
 func (j *job) quality(p *wire.Screenshot) int {
 	if p.Quality == 0 {
@@ -159,7 +182,7 @@ func (j *job) part(p *wire.Screenshot) (*taken, space.Layout, error) {
 	if len(parts) == 0 {
 		return nil, l, wire.Errorf(wire.CodeBounds, "The region is outside of the screens.")
 	}
-	if area.Dx()*area.Dy() > maxPixels {
+	if pixels(area) > maxPixels {
 		return nil, l, wire.Errorf(wire.CodeTooLarge, "The picture would be too large. Ask for one monitor, or for a region.")
 	}
 	changes := len(parts) > 1 || limit(p).Fit(area.Size()) != area.Size()
@@ -167,14 +190,15 @@ func (j *job) part(p *wire.Screenshot) (*taken, space.Layout, error) {
 	for _, s := range parts {
 		q := &msg.Screenshot{Monitor: s.Index, Quality: j.quality(p), Format: format(p, changes), IncludeCursor: p.IncludeCursor}
 		words, fine := "pictures of the screen", "screenshot.capture"
-		if cut := area.Intersect(s.Device); cut != s.Device {
+		cut := area.Intersect(s.Device)
+		if cut != s.Device {
 			q.Region = &msg.Rect{cut.Min.X, cut.Min.Y, cut.Max.X, cut.Max.Y}
 			words, fine = "pictures of a part of the screen", "screenshot.region"
 		}
 		if err := j.offered(words, "screenshot", fine); err != nil {
 			return nil, l, err
 		}
-		one, err := j.take(q)
+		one, err := j.take(q, pixels(cut))
 		if err != nil {
 			return nil, l, err
 		}
@@ -183,6 +207,11 @@ func (j *job) part(p *wire.Screenshot) (*taken, space.Layout, error) {
 	if len(all) == 1 {
 		return all[0], l, nil
 	}
+	done, err := j.draw()
+	if err != nil {
+		return nil, l, err
+	}
+	defer done()
 	t, err := together(all, area)
 	return t, l, err
 }
@@ -221,7 +250,7 @@ func limit(p *wire.Screenshot) space.Limit {
 }
 
 // fitted is a picture in the size, the bytes and the format that are asked for.
-func fitted(t *taken, p *wire.Screenshot) (data []byte, mime string, size image.Point, err error) {
+func (j *job) fitted(t *taken, p *wire.Screenshot) (data []byte, mime string, size image.Point, err error) {
 	mime, most := "image/jpeg", p.MaxBytes
 	if p.Format == "png" {
 		mime = "image/png"
@@ -233,6 +262,11 @@ func fitted(t *taken, p *wire.Screenshot) (data []byte, mime string, size image.
 	if size == t.size && t.MIMEType == mime && len(t.raw) <= most {
 		return t.raw, mime, size, nil
 	}
+	done, err := j.draw()
+	if err != nil {
+		return nil, "", size, err
+	}
+	defer done()
 	img, err := t.decode()
 	if err != nil {
 		return nil, "", size, err
@@ -242,6 +276,9 @@ func fitted(t *taken, p *wire.Screenshot) (data []byte, mime string, size image.
 		quality = p.Quality
 	}
 	for {
+		if j.ctx.Err() != nil {
+			return nil, "", size, j.cancelled()
+		}
 		made := img
 		if size != t.size {
 			smaller := image.NewRGBA(image.Rectangle{Max: size})

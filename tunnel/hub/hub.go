@@ -83,6 +83,8 @@ type Hub struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // connections of machines, and work on them
 
+	drawing chan struct{} // holds one for each picture that is being worked on
+
 	enrolling sync.Mutex // epochs and machines rise in the same order
 
 	asking sync.Mutex
@@ -118,7 +120,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if o.HelloTimeout == 0 {
 		o.HelloTimeout = wire.HelloTimeout
 	}
-	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}, seen: map[string]int64{}, openings: map[string]question{}}
+	h := &Hub{o: o, log: o.Log, machines: map[string]computer{}, seen: map[string]int64{}, openings: map[string]question{}, drawing: make(chan struct{}, drawnAtOnce)}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -59,7 +59,9 @@ type Options struct {
 	Hold func(ctx context.Context, kind string)
 	// Hello may change the payload of HELLO before it is sent.
 	Hello func(session string, payload map[string]any)
-	Log   *slog.Logger
+	// Picture may change the payload of SCREENSHOT_RESPONSE before it is sent.
+	Picture func(payload map[string]any)
+	Log     *slog.Logger
 }
 
 // Companion is one run of the program.

@@ -92,8 +92,12 @@ func (s *socket) desktop(f frame) (string, any, error) {
 		if int64(len(raw)) > min(s.fileSize, 12533760) {
 			return "", nil, &fault{Code: "FILE_TOO_LARGE", Message: "the picture is too large"}
 		}
-		return "SCREENSHOT_RESPONSE", fields{"image_base64": base64.StdEncoding.EncodeToString(raw), "mime_type": "image/" + p.Format, "width": area.Dx(), "height": area.Dy(),
-			"monitor": p.Monitor, "region": region, "display_scale": of.Scale, "logical_size": logical, "meta": fields{"origin": []int{area.Min.X, area.Min.Y}, "display_id": p.Monitor}}, nil
+		reply := fields{"image_base64": base64.StdEncoding.EncodeToString(raw), "mime_type": "image/" + p.Format, "width": area.Dx(), "height": area.Dy(),
+			"monitor": p.Monitor, "region": region, "display_scale": of.Scale, "logical_size": logical, "meta": fields{"origin": []int{area.Min.X, area.Min.Y}, "display_id": p.Monitor}}
+		if s.c.o.Picture != nil {
+			s.c.o.Picture(reply)
+		}
+		return "SCREENSHOT_RESPONSE", reply, nil
 	case "INPUT_ACTION":
 		p := params(f.Payload, struct {
 			Action     string  `json:"action"`
