@@ -89,6 +89,13 @@ func (d *actor) Act(ctx context.Context, a hands.Action) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if a.At == nil && a.Kind != hands.Drag && !keyboard(a) {
+		// Where the pointer was last put; the person may have moved it since, so it
+		// is put there again, where it is checked.
+		if p, err := d.mover.cursor(ctx); err == nil {
+			a.At = &p
+		}
+	}
 	if err := d.allowed(ctx, a); err != nil {
 		return err
 	}
@@ -97,7 +104,7 @@ func (d *actor) Act(ctx context.Context, a hands.Action) error {
 	defer off(nil)
 	d.breakOff(off, nil)
 	defer d.breakOff(nil, nil)
-	run := &running{actor: d, ctx: ctx, seen: a.Seen}
+	run := &running{actor: d, ctx: ctx, seen: a.Seen, checked: time.Now()}
 	err = run.do(a, chord)
 	if err == nil {
 		return nil
@@ -139,13 +146,7 @@ func (d *actor) allowed(ctx context.Context, a hands.Action) error {
 	if err != nil {
 		return err
 	}
-	at := points(a)
-	if len(at) == 0 && !keyboard(a) {
-		if p, err := d.mover.cursor(ctx); err == nil {
-			at = append(at, p)
-		}
-	}
-	if err := aimed(a, at, stack, nil); err != nil {
+	if err := aimed(a, points(a), stack, nil); err != nil {
 		return err
 	}
 	if keyboard(a) {
@@ -183,8 +184,26 @@ func (d *actor) raise(ctx context.Context, h holding) error {
 // running is one action under way.
 type running struct {
 	*actor
-	ctx  context.Context
-	seen time.Time
+	ctx     context.Context
+	seen    time.Time
+	checked time.Time // when what it reaches was
+}
+
+// still checks again, in the middle of a long action, what is under at and a's
+// aim.
+func (r *running) still(a hands.Action, at []image.Point) error {
+	if time.Since(r.checked) < checkEvery {
+		return nil
+	}
+	stack, err := r.stack(r.ctx)
+	if wire.CodeOf(err) == wire.CodeNotSupported {
+		return nil // as before it began
+	}
+	if err != nil {
+		return err
+	}
+	r.checked = time.Now()
+	return aimed(a, at, stack, nil)
 }
 
 // pause waits; the person's hands end it.
@@ -273,7 +292,7 @@ func (r *running) do(a hands.Action, chord []keysym) error {
 	case hands.Unpress:
 		return r.unpress(button, 1)
 	case hands.Drag:
-		return r.with(a.Modifiers, func() error { return r.drag(button, thin(a.Path)) })
+		return r.with(a.Modifiers, func() error { return r.drag(a, button, thin(a.Path)) })
 	case hands.Type:
 		return r.write(textSyms(a.Text))
 	case hands.Key:
@@ -288,7 +307,7 @@ func (r *running) do(a hands.Action, chord []keysym) error {
 	case hands.HoldKey:
 		return r.chord(chord, func() error { return r.pause(a.Hold) })
 	case hands.Scroll:
-		return r.with(a.Modifiers, func() error { return r.scroll(a.Direction, a.Amount) })
+		return r.with(a.Modifiers, func() error { return r.scroll(a) })
 	}
 	return nil
 }
@@ -306,8 +325,12 @@ func (r *running) click(button holding, nth int) error {
 	return r.pause(betweenTap)
 }
 
-func (r *running) drag(button holding, path []image.Point) error {
+func (r *running) drag(a hands.Action, button holding, path []image.Point) error {
+	a.Aim = nil // what is dragged may be what was aimed at
 	for i, p := range path {
+		if err := r.still(a, path[i:]); err != nil {
+			return err
+		}
 		if err := r.mover.move(r.ctx, p); err != nil {
 			return err
 		}
@@ -347,9 +370,12 @@ func (r *running) write(text []textSym) error {
 	return r.pause(0)
 }
 
-func (r *running) scroll(direction string, steps int) error {
-	for range steps {
-		if err := r.mover.scroll(r.ctx, direction, 1); err != nil {
+func (r *running) scroll(a hands.Action) error {
+	for range a.Amount {
+		if err := r.still(a, points(a)); err != nil {
+			return err
+		}
+		if err := r.mover.scroll(r.ctx, a.Direction, 1); err != nil {
 			return err
 		}
 		if err := r.pause(dragStep); err != nil {

@@ -29,6 +29,8 @@ type desk struct {
 	listen  func(hands.Event)
 	closed  bool
 	shape   string // fingerprint of the layout last seen
+	// looks are when the last pictures were taken, by a clock that nobody sets.
+	looks []time.Time
 }
 
 func compose(o Options, p *parts) *desk {
@@ -147,7 +149,30 @@ func (d *desk) Act(ctx context.Context, a hands.Action) error {
 	if d.input == nil {
 		return lacks(d.why[hands.AbilityInput])
 	}
+	a.Seen = d.looked(a.Seen)
 	return d.input.Act(ctx, a)
+}
+
+// took notes when a picture was taken.
+func (d *desk) took(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.looks = append(d.looks, at); len(d.looks) > 256 {
+		d.looks = d.looks[1:]
+	}
+}
+
+// looked is seen as this process noted it, where it is a picture's time: then
+// it compares rightly though the clock was set since.
+func (d *desk) looked(seen time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, at := range d.looks {
+		if at.Equal(seen) {
+			return at
+		}
+	}
+	return seen
 }
 
 func (d *desk) Cursor(ctx context.Context) (image.Point, error) {

@@ -16,6 +16,8 @@ const (
 	maxHold   = wire.MaxHoldMS * time.Millisecond
 	maxPath   = 100  // points of a drag that are gone to
 	maxScroll = 1000 // steps
+	// checkEvery is how often a long action checks again what it reaches.
+	checkEvery = 100 * time.Millisecond
 )
 
 // points are where a goes, in its order.

@@ -296,6 +296,9 @@ unsigned long lx_focus(Display *d) {
 	Window w = None;
 	int revert;
 	XGetInputFocus(d, &w, &revert);
+	// With the focus on a root window too, keys go to the window under the pointer.
+	for (int s = 0; s < ScreenCount(d); s++)
+		if (w == RootWindow(d, s)) return PointerRoot;
 	return w;
 }
 

@@ -218,6 +218,20 @@ func (x *x11Input) ready(ctx context.Context, a hands.Action) error {
 	return aimed(a, at, stack, x.ear.targetIDs())
 }
 
+// still checks again, in the middle of a long action, what is under at and a's
+// aim; checked is when that was last done.
+func (x *x11Input) still(ctx context.Context, a hands.Action, at []image.Point, checked *time.Time) error {
+	if time.Since(*checked) < checkEvery {
+		return nil
+	}
+	stack, err := x.stack(ctx)
+	if err != nil {
+		return err
+	}
+	*checked = time.Now()
+	return aimed(a, at, stack, x.ear.targetIDs())
+}
+
 // may tells before each step whether to go on: nobody has ended the action, and
 // the person's hands are off.
 func (x *x11Input) may(ctx context.Context, a hands.Action) error {
@@ -274,10 +288,7 @@ func (x *x11Input) focused(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w, ok := stack.Under(p); ok && w.Ours {
-			return errOwn()
-		}
-		return nil
+		return aimed(hands.Action{}, []image.Point{p}, stack, nil)
 	}
 	own := map[int]bool{os.Getpid(): true}
 	windows := map[uint64]bool{}

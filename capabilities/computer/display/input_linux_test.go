@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb/xproto"
+
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
 	"localpc/tunnel/wire"
@@ -454,6 +456,26 @@ func TestOwnWindowsAndStale(t *testing.T) {
 	refused(wire.CodeOwnWindow, hands.Action{Kind: hands.Key, Chord: "Return"})
 	refused(wire.CodeOwnWindow, hands.Action{Kind: hands.HoldKey, Chord: "space", Hold: time.Second})
 
+	// Ours comes under the pointer while it scrolls.
+	scrolled := make(chan error, 1)
+	go func() {
+		scrolled <- h.Act(within(t), hands.Action{Kind: hands.Scroll, At: &inOther, Direction: "up", Amount: 1000, Seen: time.Now()})
+	}()
+	time.Sleep(200 * time.Millisecond)
+	run(t, name, "xdotool", "windowmove", fmt.Sprint(own.ID), fmt.Sprint(inOther.X-60), fmt.Sprint(inOther.Y-60))
+	run(t, name, "xdotool", "windowraise", fmt.Sprint(own.ID))
+	if err := <-scrolled; wire.CodeOf(err) != wire.CodeOwnWindow {
+		t.Errorf("scrolling ended with %v", err)
+	}
+	run(t, name, "xdotool", "windowmove", fmt.Sprint(own.ID), "20", "40")
+	run(t, name, "xdotool", "windowraise", fmt.Sprint(theirs.ID))
+	run(t, name, "xdotool", "windowfocus", "--sync", fmt.Sprint(theirs.ID))
+	eventually(t, "the other window at its point", func() bool {
+		s, _ := h.Windows(within(t))
+		w, ok := s.Under(inOther)
+		return ok && w.ID == theirs.ID
+	})
+
 	now, _ := s.Under(inOther)
 	gone := now
 	gone.ID += 99
@@ -474,6 +496,34 @@ func TestOwnWindowsAndStale(t *testing.T) {
 	}
 	if got := held(t, name); len(got) > 0 {
 		t.Errorf("still down: %q", got)
+	}
+}
+
+// TestFocusOnTheRoot: with the focus on the root window, keys go to what is
+// under the pointer.
+func TestFocusOnTheRoot(t *testing.T) {
+	name := xvfb(t, "640x400") // no window manager that would take the focus back
+	h := openAt(t, name)
+	start(t, name, "xterm", "-geometry", "30x10+50+50", "-title", "ours")
+	var ours space.Window
+	eventually(t, "the window", func() bool {
+		s, err := h.Windows(within(t))
+		var ok bool
+		ours, ok = titled(s, "ours")
+		return err == nil && ok
+	})
+	owns(h, ours.PID)
+	c := dialed(t, name)
+	xproto.SetInputFocus(c.Conn, xproto.InputFocusPointerRoot, c.root, 0)
+	c.Sync()
+	for over, want := range map[image.Point]wire.Code{image.Pt(80, 80): wire.CodeOwnWindow, image.Pt(600, 380): ""} {
+		run(t, name, "xdotool", "mousemove", fmt.Sprint(over.X), fmt.Sprint(over.Y))
+		for _, a := range []hands.Action{{Kind: hands.Type, Text: "x"}, {Kind: hands.Key, Chord: "Return"}} {
+			a.Seen = time.Now()
+			if err := h.Act(within(t), a); wire.CodeOf(err) != want {
+				t.Errorf("%s with the pointer at %v: %v", a.Kind, over, err)
+			}
+		}
 	}
 }
 

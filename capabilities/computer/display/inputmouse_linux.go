@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"image"
 	"time"
 
 	"localpc/capabilities/computer/hands"
@@ -52,7 +53,18 @@ func (x *x11Input) mouse(ctx context.Context, a hands.Action) (err error) {
 		}
 	case hands.Scroll:
 		wheel := x.physical(wheel[a.Direction])
+		at, checked := points(a), time.Now()
+		if len(at) == 0 {
+			p, err := x.cursor()
+			if err != nil {
+				return err
+			}
+			at = []image.Point{p}
+		}
 		for range a.Amount {
+			if err := x.still(ctx, a, at, &checked); err != nil {
+				return err
+			}
 			x.button(wheel, true)
 			x.button(wheel, false)
 			if err := x.pause(ctx, a, stepTime); err != nil {
@@ -86,8 +98,13 @@ func (x *x11Input) drag(ctx context.Context, a hands.Action, button int) error {
 		return err
 	}
 	x.button(button, true)
-	for _, p := range path[1:] {
+	own, checked := a, time.Now()
+	own.Aim = nil // what is dragged may be what was aimed at
+	for i, p := range path[1:] {
 		if err := x.pause(ctx, a, stepTime); err != nil {
+			return err
+		}
+		if err := x.still(ctx, own, path[i+1:], &checked); err != nil {
 			return err
 		}
 		x.move(p.X, p.Y)

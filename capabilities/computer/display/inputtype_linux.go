@@ -394,9 +394,9 @@ func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) err
 			if err := x.pause(ctx, a, keyTime); err != nil {
 				return err
 			}
-			if err := x.focused(ctx); err != nil {
-				return err
-			}
+		}
+		if err := x.focused(ctx); err != nil { // the first time too: there may have been a wait
+			return err
 		}
 		for _, s := range strokes {
 			x.inGroup(&group, s.group)

@@ -60,9 +60,10 @@ func (p *person) busy(at time.Time) (tell bool) {
 	return true
 }
 
-// after tells whether they were at work after t.
+// after tells whether they were at work after t. A t that is still to come says
+// that the clock was set back: then they may have been.
 func (p *person) after(t time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last.After(t)
+	return p.last.After(t) || !p.last.IsZero() && t.After(time.Now())
 }

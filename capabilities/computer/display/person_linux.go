@@ -27,6 +27,7 @@ type listener struct {
 	done   chan struct{} // run has ended
 	told   chan struct{} // tell has ended
 	events chan hands.Event
+	stops  chan hands.Event // apart, so that there is always room
 
 	fnMu sync.Mutex
 	fn   func(hands.Event)
@@ -54,7 +55,7 @@ func newListener(name string) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{link: k, done: make(chan struct{}), told: make(chan struct{}), events: make(chan hands.Event, 32), marks: map[uint64]bool{}}
+	l := &listener{link: k, done: make(chan struct{}), told: make(chan struct{}), events: make(chan hands.Event, 32), stops: make(chan hands.Event, 1), marks: map[uint64]bool{}}
 	if err := syscall.Pipe2(l.wake[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		k.close()
 		return nil, err
@@ -240,23 +241,47 @@ func (l *listener) listen(fn func(hands.Event)) {
 	l.fn = fn
 }
 
-// say never waits: a listener that is behind has enough to hear.
+// say never waits: a listener that is behind has enough to hear. A stop waits
+// for none but another stop.
 func (l *listener) say(e hands.Event) {
+	to := l.events
+	if e.Stop {
+		to = l.stops
+	}
 	select {
-	case l.events <- e:
+	case to <- e:
 	default:
 	}
 }
 
 func (l *listener) tell() {
 	defer close(l.told)
-	for e := range l.events {
+	for {
+		e, ok := l.next()
+		if !ok {
+			return
+		}
 		l.fnMu.Lock()
 		fn := l.fn
 		l.fnMu.Unlock()
 		if fn != nil {
 			fn(e)
 		}
+	}
+}
+
+// next is a stop before everything else.
+func (l *listener) next() (e hands.Event, ok bool) {
+	select {
+	case e = <-l.stops:
+		return e, true
+	default:
+	}
+	select {
+	case e = <-l.stops:
+		return e, true
+	case e, ok = <-l.events:
+		return e, ok
 	}
 }
 

@@ -57,6 +57,7 @@ func (d *desk) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	if err != nil {
 		return hands.Shot{}, err
 	}
+	d.took(m.at)
 	return hands.Shot{
 		Data: data, Format: format, Layout: m.layout, Stack: m.stack, Hidden: m.hidden, At: m.at,
 		View: space.View{ID: a.ID, Layout: m.layout.Fingerprint(), Area: m.area, Size: size},

@@ -33,10 +33,16 @@ type wayland struct {
 	session *portal.Session
 	// input tells that session has mouse and keyboard.
 	input bool
+	// declined is when the person last said no, without and with input.
+	declined [2]time.Time
 }
 
 // portalIn is how long the portals may take to start.
 const portalIn = 30 * time.Second
+
+// declinedFor is how long a no of the person counts: with every look the
+// system would ask anew.
+const declinedFor = 30 * time.Second
 
 // openWayland never uses X11, which under Wayland is Xwayland: black in
 // pictures, and its pointer reaches Xwayland's own windows alone.
@@ -152,15 +158,21 @@ func (w *wayland) share(ctx context.Context, input bool) (*portal.Session, error
 			}
 		}
 	}
-	name := keptScreen
+	name, no := keptScreen, &w.declined[0]
 	if input {
-		name = keptInput
+		name, no = keptInput, &w.declined[1]
+	}
+	if !no.IsZero() && time.Since(*no) < declinedFor {
+		return nil, portal.ErrDeclined
 	}
 	token := ""
 	if w.kept != nil {
 		token = w.kept.Load(name)
 	}
 	s, err := w.portal.Share(ctx, input, token)
+	if errors.Is(err, portal.ErrDeclined) {
+		*no = time.Now()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +198,7 @@ const (
 func (w *wayland) said(err error, code wire.Code, what string) error {
 	switch {
 	case errors.Is(err, portal.ErrDeclined):
-		return wire.Wrap(err, code, "The system's own question about %s was answered with no, or closed. Try again, and choose Share or Allow there.", what)
+		return wire.Wrap(err, code, "The system's own question about %s was answered with no, or closed. Try again after half a minute, and choose Share or Allow there.", what)
 	case errors.Is(err, portal.ErrRefused):
 		return wire.Wrap(err, code, "%s refused %s. Look into its privacy settings, or log in with an X11 session.", w.desktop(), what)
 	case errors.Is(err, portal.ErrEnded):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -84,10 +85,10 @@ func (c *Conn) picture(of Output, pointer bool) (*image.RGBA, error) {
 	if f.failed {
 		return nil, ErrFailed
 	}
-	if f.width < 1 || f.height < 1 || f.width > 1<<15 || f.height > 1<<15 || f.stride < 4*f.width || f.stride > 1<<18 {
+	if f.width < 1 || f.height < 1 || f.width > 1<<15 || f.height > 1<<15 || f.stride < 4*f.width || f.stride > 1<<18 || int64(f.stride)*int64(f.height) > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: it would be %d × %d", ErrFailed, f.width, f.height)
 	}
-	size := int(f.stride * f.height)
+	size := int(f.stride) * int(f.height)
 	fd, err := unix.MemfdCreate("localpc-picture", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
