@@ -258,8 +258,8 @@ func (h *Hands) Windows(ctx context.Context) (space.Stack, error) {
 }
 
 // Focus is hands.Hands'.
-func (h *Hands) Focus(ctx context.Context, w space.Window, raise bool) error {
-	_, _, err := h.ask(ctx, opFocus, focus{w, raise}, nil, 0)
+func (h *Hands) Focus(ctx context.Context, w space.Window, raise bool, seen time.Time) error {
+	_, _, err := h.ask(ctx, opFocus, focus{w, raise, seen}, nil, 0)
 	return err
 }
 

@@ -121,8 +121,8 @@ func (f *fakeHands) Cursor(context.Context) (image.Point, error) { return image.
 func (f *fakeHands) Windows(context.Context) (space.Stack, error) {
 	return space.Stack{{ID: 1, Class: "XTerm", Started: 99}}, nil
 }
-func (f *fakeHands) Focus(_ context.Context, w space.Window, raise bool) error {
-	f.note("focus %d %v", w.ID, raise)
+func (f *fakeHands) Focus(_ context.Context, w space.Window, raise bool, seen time.Time) error {
+	f.note("focus %d %v %d", w.ID, raise, seen.Unix())
 	return nil
 }
 func (f *fakeHands) ReadClipboard(_ context.Context, max int) (hands.Clip, error) {
@@ -293,7 +293,7 @@ func TestHandsCross(t *testing.T) {
 		t.Errorf("hits: %v, %v", p, err)
 	}
 	h.must(h.Act(ctx, hands.Action{Kind: hands.Type, Text: "héllo 🚀"}))
-	h.must(h.Focus(ctx, space.Window{ID: 1 << 60}, true))
+	h.must(h.Focus(ctx, space.Window{ID: 1 << 60}, true, time.Unix(12, 0)))
 	h.must(h.Control(ctx, hands.Control{On: true, Colour: "#ff8800", Own: []int{5, 6}}))
 	h.must(h.Target(ctx, []image.Point{{3, 4}}))
 	h.must(h.Target(ctx, nil))
@@ -309,7 +309,7 @@ func TestHandsCross(t *testing.T) {
 	if _, err := h.Cursor(ctx); err == nil {
 		t.Error("a closed one was asked, and answered")
 	}
-	h.want("begin", "act type héllo 🚀", "focus 1152921504606846976 true", "control true #ff8800 [5 6]", "target [(3,4)]", "target []", "release", "act event ", "release", "close", "end")
+	h.want("begin", "act type héllo 🚀", "focus 1152921504606846976 true 12", "control true #ff8800 [5 6]", "target [(3,4)]", "target []", "release", "act event ", "release", "close", "end")
 }
 
 func TestHandsErrorsCross(t *testing.T) {

@@ -148,7 +148,7 @@ func (s *handsServer) do(ctx context.Context, q head, body []byte) (v any, file 
 		if err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, s.h.Focus(ctx, f.Window, f.Raise)
+		return nil, nil, s.h.Focus(ctx, f.Window, f.Raise, f.Seen)
 	case opRead:
 		max, err := arg[int](q)
 		if err != nil {
@@ -184,6 +184,7 @@ func (s *handsServer) do(ctx context.Context, q head, body []byte) (v any, file 
 type focus struct {
 	Window space.Window `json:"window"`
 	Raise  bool         `json:"raise"`
+	Seen   time.Time    `json:"seen"`
 }
 
 func arg[T any](q head) (v T, err error) {

@@ -28,6 +28,8 @@ type Computer interface {
 	// Drop ends that for a session, "" for all, with what is under way; forget
 	// has it forget what was allowed.
 	Drop(session string, cause error, forget bool)
+	// Person says that the person's own hands are at work.
+	Person()
 	// Void says that the hub has connected anew, or is gone.
 	Void()
 }

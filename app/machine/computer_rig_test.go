@@ -135,15 +135,15 @@ func (d *display) Listen(fn func(hands.Event)) {
 	d.fn = fn
 }
 
-func (d *display) Cursor(context.Context) (image.Point, error)            { return image.Pt(1, 1), nil }
-func (d *display) Windows(context.Context) (space.Stack, error)           { return space.Stack{}, nil }
-func (d *display) Focus(context.Context, space.Window, bool) error        { return nil }
-func (d *display) ReadClipboard(context.Context, int) (hands.Clip, error) { return hands.Clip{}, nil }
-func (d *display) WriteClipboard(context.Context, string) error           { return nil }
-func (d *display) Close() error                                           { return nil }
-func (d *display) tell(e hands.Event)                                     { of(d, func() func(hands.Event) { return d.fn })(e) }
-func of[T any](d *display, fn func() T) T                                 { d.mu.Lock(); defer d.mu.Unlock(); return fn() }
-func (d *display) set(fn func())                                          { d.mu.Lock(); fn(); d.mu.Unlock() }
+func (d *display) Cursor(context.Context) (image.Point, error)                { return image.Pt(1, 1), nil }
+func (d *display) Windows(context.Context) (space.Stack, error)               { return space.Stack{}, nil }
+func (d *display) Focus(context.Context, space.Window, bool, time.Time) error { return nil }
+func (d *display) ReadClipboard(context.Context, int) (hands.Clip, error)     { return hands.Clip{}, nil }
+func (d *display) WriteClipboard(context.Context, string) error               { return nil }
+func (d *display) Close() error                                               { return nil }
+func (d *display) tell(e hands.Event)                                         { of(d, func() func(hands.Event) { return d.fn })(e) }
+func of[T any](d *display, fn func() T) T                                     { d.mu.Lock(); defer d.mu.Unlock(); return fn() }
+func (d *display) set(fn func())                                              { d.mu.Lock(); fn(); d.mu.Unlock() }
 func (d *display) frame() (c hands.Control) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

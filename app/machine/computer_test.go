@@ -250,6 +250,10 @@ func TestWhatTheDisplayTells(t *testing.T) {
 	if n != 1 {
 		t.Errorf("told %d times", n)
 	}
+	must(t, s.act(wire.ActMouseDown))
+	up := s.d.releases()
+	s.d.tell(hands.Event{Person: true, At: time.Now()})
+	soon(t, "the person's hands let go of the button", func() bool { return s.d.releases() > up })
 	before := of(s.d, func() int { return len(s.d.controls) })
 	s.d.tell(hands.Event{Lost: true, At: time.Now()})
 	soon(t, "the log tells that it was lost", func() bool { _, ok := s.entry("The part that uses the screen ended"); return ok })

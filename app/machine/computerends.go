@@ -97,6 +97,7 @@ func (c *controls) event(e hands.Event) {
 			}
 		})
 	case e.Person:
+		c.exec.Person()
 		c.byPerson()
 	case e.Screens:
 		c.m.background(c.testAgain)

@@ -116,12 +116,17 @@ func (c *Computer) writeClip(ctx context.Context, s *session, p *wire.ClipWrite)
 	if d.Exact == "" {
 		d.Exact = "(nothing: the clipboard is emptied)"
 	}
-	return job{d: d, run: func(ctx context.Context, _ consent.Grant) (capabilities.Result, error) {
+	return job{d: d, run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
 		ctx, done, err := c.touch(ctx, s, use{once: true}, c.o.thaw)
 		if err != nil {
 			return capabilities.Result{}, err
 		}
 		defer done()
+		if g.Choice().Scope == consent.Session || g.By() == "policy" {
+			c.mu.Lock()
+			s.pastes = true
+			c.mu.Unlock()
+		}
 		if err := c.copies(ctx, s, p.Content); err != nil {
 			return capabilities.Result{}, err
 		}
@@ -141,7 +146,8 @@ func (c *Computer) copies(ctx context.Context, s *session, text string) error {
 	return nil
 }
 
-// paste types a long text through the clipboard. Where what was there is to be
+// paste types a long text through the clipboard, where the session may write to
+// it without being asked. Where what was there is to be
 // put back, and can't be (a picture, a secret), it is typed instead, so that
 // nothing of the person's is lost.
 func (c *Computer) paste(ctx context.Context, s *session, p *wire.InputAction, a hands.Action) error {

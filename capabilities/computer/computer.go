@@ -124,6 +124,14 @@ func (c *Computer) terms() hands.Terms {
 	return h.Terms()
 }
 
+// Person says that the person's own hands are at work: what is held down is let
+// go.
+func (c *Computer) Person() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.letGo(func(s *session) bool { return s.held })
+}
+
 // begin has the machine make ready for the display being touched.
 func (c *Computer) begin(ctx context.Context) error {
 	c.mu.Lock()
@@ -147,8 +155,10 @@ type job struct {
 	d capabilities.Description
 	// run does it; what it is granted with has been checked.
 	run func(ctx context.Context, g consent.Grant) (capabilities.Result, error)
-	// marks are the device pixels that an action goes to, for its card.
-	marks []image.Point
+	// marks are the device pixels that an action goes to, for its card; fleeting:
+	// where it goes now may change while the card is open.
+	marks    []image.Point
+	fleeting bool
 }
 
 // Describe looks at the screens; nothing is changed, and nobody is asked about
@@ -159,6 +169,9 @@ func (c *Computer) Describe(ctx context.Context, call capabilities.Call) (capabi
 	j, err := c.plan(ctx, call)
 	if err != nil {
 		return capabilities.Description{}, err
+	}
+	if j.fleeting {
+		c.session(call.Session.ID).shows(call.Payload, j.marks[0])
 	}
 	return j.d, nil
 }

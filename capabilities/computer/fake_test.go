@@ -41,6 +41,7 @@ type screen struct {
 	acts      []hands.Action
 	begun     int // actions that have begun
 	focused   []space.Window
+	seen      time.Time // of the last Focus
 	released  int
 	inside    int // at the display now
 	most      int
@@ -129,9 +130,10 @@ func (s *screen) Windows(context.Context) (space.Stack, error) {
 	return s.stack, nil
 }
 
-func (s *screen) Focus(_ context.Context, w space.Window, _ bool) error {
+func (s *screen) Focus(_ context.Context, w space.Window, _ bool, seen time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.seen = seen
 	s.focused = append(s.focused, w)
 	return nil
 }

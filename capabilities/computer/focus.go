@@ -39,7 +39,7 @@ func (c *Computer) focus(ctx context.Context, s *session, p *wire.WindowFocus) (
 			return capabilities.Result{}, err
 		}
 		defer done()
-		if err := c.o.Hands.Focus(ctx, w, p.Raise); err != nil {
+		if err := c.o.Hands.Focus(ctx, w, p.Raise, s.seen()); err != nil {
 			if wire.CodeOf(err) == wire.CodeWindowStale {
 				err = errOldWindow(p.WindowID)
 			}

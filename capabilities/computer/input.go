@@ -41,8 +41,28 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 	d := c.acts(w, l)
 	d.Payload = []any{"input", payload}
 	j := job{d: d, marks: a.Path}
-	if a.At != nil {
+	pointer := a.At == nil && pointed(a.Kind)
+	var cant error // act where the pointer is now
+	switch {
+	case a.At != nil:
 		j.marks = []image.Point{*a.At}
+	case pointer:
+		at, err := c.o.Hands.Cursor(ctx)
+		if err != nil {
+			return job{}, err
+		}
+		if cant = s.check(l, p, at, at, &a); cant != nil {
+			if _, ok := s.showed(p); !ok {
+				return job{}, cant
+			}
+		}
+		j.marks, j.fleeting = []image.Point{at}, true
+	case c.terms().PerAction && a.Kind != hands.Drag:
+		j.d.Details, j.d.Looks = nil, false
+		if w, ok := c.focused(ctx); ok {
+			j.d.Details, j.d.Looks = []string{"It goes to the window that has the keyboard: " + c.titled(w) + "."}, true
+			j.marks, j.fleeting = []image.Point{middleOf(w.Frame)}, true
+		}
 	}
 	j.run = func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
 		ctx, done, err := c.takeHands(ctx, s, g)
@@ -51,15 +71,34 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		}
 		defer done()
 		a := a
+		if at, ok := s.showed(p); ok && pointer && byPerson(g) {
+			// It is where it was when it was asked for, not where the hand left the
+			// mouse that answered.
+			a.Aim = nil
+			if err := s.check(l, p, at, at, &a); err != nil {
+				return capabilities.Result{}, err
+			}
+			a.At = &at
+		} else if cant != nil {
+			return capabilities.Result{}, cant
+		}
 		a.Seen = s.seen()
-		if p.Action == wire.ActType && p.Paste && len([]rune(p.Text)) >= pasteFrom && c.terms().Clipboard != hands.ClipOff {
+		c.mu.Lock()
+		// What has been pressed counts as held until it is let go: whether it came
+		// to be pressed, or up again, is not known after an error.
+		s.held = s.held || a.Kind == hands.Press
+		pastes := s.pastes
+		c.mu.Unlock()
+		if p.Action == wire.ActType && p.Paste && pastes && len([]rune(p.Text)) >= pasteFrom && c.terms().Clipboard != hands.ClipOff {
 			err = c.paste(ctx, s, p, a)
 		} else {
 			err = c.o.Hands.Act(ctx, a)
 		}
-		c.mu.Lock()
-		s.held = a.Kind == hands.Press && err == nil || s.held && a.Kind != hands.Unpress
-		c.mu.Unlock()
+		if ctx.Err() != nil {
+			c.mu.Lock()
+			c.letGo(func(other *session) bool { return other == s && s.held })
+			c.mu.Unlock()
+		}
 		if err != nil {
 			return capabilities.Result{}, c.explain(err, l, s, p)
 		}
@@ -88,13 +127,36 @@ func (c *Computer) acts(w words, l space.Layout) capabilities.Description {
 	return d
 }
 
+// pointed tells which kinds of actions go where the pointer is.
+func pointed(kind string) bool {
+	return kind == hands.Click || kind == hands.Press || kind == hands.Unpress || kind == hands.Scroll
+}
+
+// focused is the window that has the keyboard, where that is known.
+func (c *Computer) focused(ctx context.Context) (space.Window, bool) {
+	stack, err := c.o.Hands.Windows(ctx)
+	if err != nil {
+		return space.Window{}, false
+	}
+	for _, w := range stack {
+		if w.Focused {
+			return w, !w.Ours
+		}
+	}
+	return space.Window{}, false
+}
+
+// byPerson tells whether it was the person who allowed this very request: at its
+// card, or in Activity after that had closed.
+func byPerson(g consent.Grant) bool { return g.By() == "you" || g.By() == "allow-next" }
+
 // takeHands takes the display for an action. The hand that has just allowed it
 // comes to rest first.
 func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (context.Context, func(), error) {
 	if err := c.settled(ctx, g); err != nil {
 		return nil, nil, err
 	}
-	if g.By() == "you" {
+	if byPerson(g) {
 		c.mu.Lock()
 		s.answered = time.Now()
 		c.mu.Unlock()
@@ -105,7 +167,7 @@ func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (
 // settled waits a moment where a card was just answered for this: it leaves the
 // screen, and the hand that answered it comes to rest.
 func (c *Computer) settled(ctx context.Context, g consent.Grant) error {
-	if g.By() != "you" {
+	if !byPerson(g) {
 		return nil
 	}
 	select {
@@ -148,16 +210,8 @@ func (c *Computer) aim(s *session, l space.Layout, p *wire.InputAction) (hands.A
 			}
 			points[i] = d
 		}
-		sc, ok := l.At(points[i])
-		if !ok || !s.reaches(nameOf(l, sc)) && !(known && pic.shows(points[i], nameOf(l, sc))) {
-			return a, s.outside(l, q, ok)
-		}
-		if known && pic.stack != nil {
-			aim := hands.Aim{Point: points[i]}
-			if w, ok := pic.stack.Under(points[i]); ok {
-				aim.Window = &w
-			}
-			a.Aim = append(a.Aim, aim)
+		if err := s.check(l, p, q, points[i], &a); err != nil {
+			return a, err
 		}
 	}
 	if p.Action == wire.ActDrag {
@@ -166,6 +220,24 @@ func (c *Computer) aim(s *session, l space.Layout, p *wire.InputAction) (hands.A
 		a.At = &points[0]
 	}
 	return a, nil
+}
+
+// check tells whether s reaches a device pixel, and adds to a what must still be
+// under it; asked is the point as the client named it.
+func (s *session) check(l space.Layout, p *wire.InputAction, asked, at image.Point, a *hands.Action) error {
+	pic, known := s.picture(p.Picture)
+	sc, ok := l.At(at)
+	if !ok || !s.reaches(nameOf(l, sc)) && !(known && pic.shows(at, nameOf(l, sc))) {
+		return s.outside(l, asked, ok)
+	}
+	if known && pic.stack != nil {
+		aim := hands.Aim{Point: at}
+		if w, ok := pic.stack.Under(at); ok {
+			aim.Window = &w
+		}
+		a.Aim = append(a.Aim, aim)
+	}
+	return nil
 }
 
 func nameOf(l space.Layout, sc space.Screen) string {

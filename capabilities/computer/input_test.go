@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"errors"
 	"image"
 	"slices"
 	"strings"
@@ -60,6 +61,9 @@ func TestEveryAction(t *testing.T) {
 		points := len(got.Path)
 		if got.At != nil {
 			points = 1
+		}
+		if points == 0 && pointed(got.Kind) {
+			points = 1 // what is under the pointer
 		}
 		if len(got.Aim) != points || got.Layout == "" || got.Seen.IsZero() {
 			t.Errorf("%s: not checked against the picture: %+v", c.p.Action, got)
@@ -123,6 +127,116 @@ func TestWhatACardSaysOfActions(t *testing.T) {
 		consent.Request{Looks: true, Screens: []consent.Screen{{Name: "DP-1"}, {Name: "HDMI-1"}}})
 	if len(looks) != 2 || looks[0].Screen != "DP-1" || looks[1].Screen != "HDMI-1" || r.s.lastAsk().Area != two().Screens[1].Device {
 		t.Errorf("looks at screens: %+v", looks)
+	}
+}
+
+// Where the pointer was when it was asked for is where it goes, although the hand
+// that answers the card takes the mouse along.
+func TestAClickWhereThePointerIs(t *testing.T) {
+	r := newRig(t)
+	r.see(0)
+	r.s.set(func(s *screen) { s.pointer = image.Pt(120, 130) })
+	call := r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "left_click"})
+	d, err := r.c.Describe(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.s.set(func(s *screen) { s.pointer = image.Pt(900, 900) })
+	r.c.Look(t.Context(), call, consent.Request{Looks: true})
+	if mark := r.s.lastAsk().Mark; !slices.Equal(mark, []image.Point{{120, 130}}) {
+		t.Errorf("the card marks %v", mark)
+	}
+	if _, err := r.c.Run(t.Context(), call, byYou(t, r.ses, d, r.session()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.s.lastAct(); a.At == nil || *a.At != image.Pt(120, 130) || len(a.Aim) != 1 || a.Aim[0].Point != *a.At || a.Aim[0].Window == nil {
+		t.Errorf("it clicked %+v at %v", a, a.At)
+	}
+	if err := r.act(wire.InputAction{Action: "scroll"}, r.session()); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.s.lastAct(); a.At != nil || len(a.Aim) != 1 || a.Aim[0].Point != image.Pt(900, 900) || a.Aim[0].Window != nil {
+		t.Errorf("by a rule: %+v at %v", a, a.At)
+	}
+	// It is no way to a screen that is not shared.
+	r.ses = capabilitytest.NewSession(t, consent.ModeWork)
+	if _, err := r.do(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Monitor: 1}, r.session("HDMI-1")); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, r.act(wire.InputAction{Action: "left_click"}, r.session()), wire.CodeBounds)
+}
+
+func TestACardForTheKeyboard(t *testing.T) {
+	r := newRig(t)
+	r.terms.PerAction = true
+	call := r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "type", Text: "a"})
+	d, err := r.c.Describe(t.Context(), call)
+	if err != nil || !d.Looks || !slices.Equal(d.Details, []string{`It goes to the window that has the keyboard: "notes" of gedit.`}) {
+		t.Errorf("the card says %+v, %v", d, err)
+	}
+	r.s.set(func(s *screen) { s.stack[0].Focused, s.stack[1].Focused = false, true }) // as the card does
+	r.c.Look(t.Context(), call, consent.Request{Looks: true})
+	if mark := r.s.lastAsk().Mark; !slices.Equal(mark, []image.Point{{300, 250}}) {
+		t.Errorf("the card marks %v", mark)
+	}
+	r.s.set(func(s *screen) { s.stack[1].Focused = false })
+	for _, p := range []wire.InputAction{{Action: "key", Key: "a"}, {Action: "hold_key", Key: "a", DurationMS: 5}} {
+		p.SessionID = r.ses.ID
+		call := r.call(wire.TypeInput, &p)
+		if d, err := r.c.Describe(t.Context(), call); err != nil || d.Looks || len(d.Details) != 0 {
+			t.Errorf("%s, where nobody knows: %+v, %v", p.Action, d, err)
+		}
+		if r.c.Look(t.Context(), call, consent.Request{Looks: true}); len(r.s.lastAsk().Mark) != 0 {
+			t.Errorf("%s: %v is marked", p.Action, r.s.lastAsk().Mark)
+		}
+	}
+}
+
+// A button counts as held until it was let go, however its action ended.
+func TestAButtonIsNotForgotten(t *testing.T) {
+	for name, act := range map[string]func(*rig){
+		"failed": func(r *rig) {
+			r.s.set(func(s *screen) { s.actErr = errors.New("the display does not answer") })
+			_ = r.act(wire.InputAction{Action: "mouse_down"}, r.session())
+		},
+		"one came up": func(r *rig) {
+			_ = r.act(wire.InputAction{Action: "mouse_down"}, r.session())
+			_ = r.act(wire.InputAction{Action: "mouse_down", Button: "right"}, r.session())
+			_ = r.act(wire.InputAction{Action: "mouse_up"}, r.session())
+		},
+	} {
+		r := newRig(t)
+		act(r)
+		r.c.Person()
+		eventually(t, name+": the person's hands let it go", func() bool { return r.s.releases() == 1 })
+		r.c.Person()
+		time.Sleep(5 * time.Millisecond)
+		if n := r.s.releases(); n != 1 {
+			t.Errorf("%s: let go %d times", name, n)
+		}
+	}
+	// Its request is cancelled in the middle.
+	r := newRig(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	r.s.set(func(s *screen) { s.hold = hold })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	call := r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "mouse_down"})
+	go func() { _, _, err := capabilitytest.DoWith(ctx, t, r.c, call, r.session()); done <- err }()
+	eventually(t, "it presses", func() bool { return get(r.s, func(s *screen) int { return s.begun }) == 1 })
+	cancel()
+	<-done
+	eventually(t, "what was cancelled is let go", func() bool { return r.s.releases() == 1 })
+}
+
+// What the machine did not make ready for has used nothing.
+func TestWhatDidNotBeginIsNoUse(t *testing.T) {
+	r := newRig(t)
+	r.c.Bind(hands.Host{Begin: func(context.Context) error { return wire.Errorf(wire.CodePaused, "paused") }})
+	wantCode(t, r.act(wire.InputAction{Action: "key", Key: "a"}, r.session()), wire.CodePaused)
+	if u := r.c.Uses(); len(u) != 0 {
+		t.Errorf("in use: %+v", u)
 	}
 }
 
@@ -270,6 +384,19 @@ func TestThePersonsHandsWin(t *testing.T) {
 	g = byYou(t, r.ses, d, r.session())
 	if _, err := r.c.Run(t.Context(), call, g, nil); err != nil || r.s.lastAct().Seen.Before(before) {
 		t.Errorf("by the person: seen %v, %v", r.s.lastAct().Seen, err)
+	}
+	// Allowed in Activity after the card had closed, it is as if just now.
+	time.Sleep(time.Millisecond)
+	before = time.Now()
+	book := &capabilitytest.Record{}
+	gate := consent.New(consent.Options{Decider: asks{}, Prompter: capabilitytest.Nobody{}, Recorder: book, Book: book})
+	next := capabilitytest.Request(r.ses, "computer", d)
+	gate.AllowNext(next, consent.Choice{})
+	if g, err = gate.Authorize(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Run(t.Context(), call, g, nil); err != nil || r.s.lastAct().Seen.Before(before) {
+		t.Errorf("allowed for next time: seen %v, %v", r.s.lastAct().Seen, err)
 	}
 	// Nor does it against what follows by that leave.
 	if err := r.act(wire.InputAction{Action: "key", Key: "b"}, r.session()); err != nil || r.s.lastAct().Seen.Before(before) {

@@ -41,6 +41,9 @@ func TestWindowIDs(t *testing.T) {
 	if err := r.focus(first[0].WindowID); err != nil || len(r.s.focused) != 1 || r.s.focused[0].ID != 1 {
 		t.Errorf("focused %+v, %v", r.s.focused, err)
 	}
+	if r.s.seen.IsZero() || r.s.seen.After(time.Now()) {
+		t.Errorf("the person's hands must have rested since %v", r.s.seen)
+	}
 	// The next list voids them, and gives none of them again.
 	second := r.windows(wire.Windows{})
 	for _, w := range second {
@@ -255,6 +258,28 @@ func TestPaste(t *testing.T) {
 	if a := paste(text(pasteFrom-1), false); a.Kind != hands.Type || clip() != "the person's" {
 		t.Errorf("a short text: %+v", a)
 	}
+	// Leave for the mouse and keyboard is none to replace what is copied.
+	if a := paste(long, false); a.Kind != hands.Type || clip() != "the person's" {
+		t.Errorf("without leave to write: %+v", a)
+	}
+	writes := func() {
+		if _, err := r.do(wire.TypeClipWrite, &wire.ClipWrite{SessionID: r.ses.ID, Content: "x"}, consent.Choice{Scope: consent.Session}); err != nil {
+			t.Fatal(err)
+		}
+		r.s.set(func(s *screen) { s.clip = hands.Clip{Text: "the person's"} })
+	}
+	if _, err := r.once(wire.TypeClipWrite, &wire.ClipWrite{SessionID: r.ses.ID, Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := paste(long, false); a.Kind != hands.Type {
+		t.Errorf("once is not for good: %+v", a)
+	}
+	writes()
+	r.c.Drop("", errStopped(), true)
+	if a := paste(long, false); a.Kind != hands.Type {
+		t.Errorf("after that has ended: %+v", a)
+	}
+	writes()
 	if a := paste(long, true); a.Kind != hands.Key || a.Chord != "ctrl+v" || clip() != "the person's" {
 		t.Errorf("preserved: %+v, the clipboard has %q", a, clip())
 	}

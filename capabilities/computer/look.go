@@ -45,6 +45,9 @@ func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.R
 		if err != nil {
 			return failed(err)
 		}
+		if at, ok := c.session(call.Session.ID).showed(call.Payload); ok {
+			j.marks = []image.Point{at}
+		}
 		look, err := c.marked(ctx, l, j.marks)
 		if err != nil {
 			return failed(err)
@@ -69,13 +72,8 @@ func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.R
 // marked is a picture of where an action goes: half a screen around its target,
 // or the whole one where it has several.
 func (c *Computer) marked(ctx context.Context, l space.Layout, marks []image.Point) (consent.Look, error) {
-	var err error
 	if len(marks) == 0 {
-		at, cerr := c.o.Hands.Cursor(ctx)
-		marks, err = []image.Point{at}, cerr
-	}
-	if err != nil {
-		return consent.Look{}, err
+		return c.lookAtArea(ctx, l.Bounds(), nil)
 	}
 	sc, ok := l.At(marks[0])
 	if !ok {

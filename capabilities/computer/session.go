@@ -37,6 +37,8 @@ type session struct {
 	// action at a card.
 	allowed, answered time.Time
 	held              bool // a button may be down
+	pastes            bool // it may write to the clipboard without being asked
+	shown             []shown
 	used              hands.Use
 	busy              int
 	clip              clip
@@ -49,6 +51,34 @@ type picture struct {
 	at    time.Time
 	// allowed are the screens that it was allowed to show.
 	allowed []string
+}
+
+// shown is where the card of a request says that it goes, by the request's
+// payload: the pointer moves on to the card.
+type shown struct {
+	of wire.Payload
+	at image.Point
+}
+
+// shows remembers it, and showed gives it.
+func (s *session) shows(of wire.Payload, at image.Point) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.shown = slices.DeleteFunc(s.shown, func(w shown) bool { return w.of == of })
+	if s.shown = append(s.shown, shown{of, at}); len(s.shown) > keptPictures {
+		s.shown = slices.Delete(s.shown, 0, len(s.shown)-keptPictures)
+	}
+}
+
+func (s *session) showed(of wire.Payload) (image.Point, bool) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	for _, w := range s.shown {
+		if w.of == of {
+			return w.at, true
+		}
+	}
+	return image.Point{}, false
 }
 
 // clip is what the session put on the clipboard itself.
@@ -138,7 +168,7 @@ func (c *Computer) Drop(id string, cause error, forget bool) {
 		for r := range c.runs[name] {
 			r.cancel(cause)
 		}
-		s.used = hands.Use{}
+		s.used, s.pastes = hands.Use{}, false
 		if forget {
 			s.may, s.shared = nil, map[string]bool{}
 			for i := range s.pictures {

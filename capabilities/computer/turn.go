@@ -98,6 +98,7 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 		if u.acts {
 			c.acting = cancel
 		}
+		was, failed := *s, false
 		s.begins(u, time.Now())
 		c.mu.Unlock()
 		done = func() {
@@ -106,11 +107,15 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 				c.acting = nil
 			}
 			s.ends(u, time.Now())
+			if failed && !s.used.Since.IsZero() { // it never came to the display
+				s.used, s.allowed = was.used, was.allowed
+			}
 			c.mu.Unlock()
 			cancel(nil)
 			<-c.turn
 		}
 		if err := c.begin(ctx); err != nil {
+			failed = true
 			done()
 			return nil, nil, err
 		}

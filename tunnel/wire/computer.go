@@ -140,8 +140,9 @@ type InputAction struct {
 	ScrollAmount    *int   `json:"scroll_amount,omitempty"`
 	ScrollDirection string `json:"scroll_direction,omitempty"`
 	DurationMS      int    `json:"duration_ms,omitempty"` // hold_key, wait
-	// Paste types a long text through the clipboard, where the person allowed
-	// that; PreserveClipboard puts back what was there.
+	// Paste types a long text through the clipboard, where the person has allowed
+	// writing to it for the whole session, and else as it is; PreserveClipboard
+	// puts back what was there.
 	Paste             bool `json:"paste,omitempty"`
 	PreserveClipboard bool `json:"preserve_clipboard,omitempty"`
 	WaitMS            int  `json:"wait_ms"`

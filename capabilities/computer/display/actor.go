@@ -427,6 +427,8 @@ func (d *actor) StopKey(ctx context.Context, on bool) (bound, problem string) {
 
 func (d *actor) Person() (ok bool, why string) { return d.watch.person() }
 
+func (d *actor) Busy(t time.Time) bool { return d.watch.after(t) }
+
 func (d *actor) Close() error {
 	d.breakOff(nil, wire.Errorf(wire.CodeStopped, "The display was closed before this was done."))
 	d.one.Lock()

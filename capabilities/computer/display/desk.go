@@ -124,7 +124,10 @@ func (d *desk) list(ctx context.Context, since time.Time) (stack, over space.Sta
 	return stack, over, nil
 }
 
-func (d *desk) Focus(ctx context.Context, w space.Window, raise bool) error {
+func (d *desk) Focus(ctx context.Context, w space.Window, raise bool, seen time.Time) error {
+	if d.input != nil && d.input.Busy(seen) {
+		return errPerson()
+	}
 	stack, err := d.Windows(ctx)
 	if err != nil {
 		return err

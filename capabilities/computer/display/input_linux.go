@@ -455,6 +455,11 @@ func (x *x11Input) Person() (ok bool, why string) {
 	return true, ""
 }
 
+func (x *x11Input) Busy(t time.Time) bool {
+	err := x.ear.catchUp()
+	return err == nil && x.ear.person.after(t)
+}
+
 func (x *x11Input) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -69,6 +69,8 @@ type input interface {
 	StopKey(ctx context.Context, on bool) (bound, problem string)
 	// Person: whether the person's own hands are told from the agent's; why not.
 	Person() (ok bool, why string)
+	// Busy tells whether the person was at work after t.
+	Busy(t time.Time) bool
 	Close() error
 }
 

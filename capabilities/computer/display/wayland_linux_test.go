@@ -210,7 +210,7 @@ func TestWaylandDirect(t *testing.T) {
 		s, err := h.Windows(ctx)
 		return err == nil && len(s) == 2 && s[0].Focused && !s[0].Same(w)
 	})
-	if err := h.Focus(ctx, w, true); err != nil {
+	if err := h.Focus(ctx, w, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	d.Wait("the witness to have the keyboard", func() bool {
@@ -219,7 +219,7 @@ func TestWaylandDirect(t *testing.T) {
 	})
 	d.Sway(fmt.Sprintf("[con_id=%d] kill", w.ID))
 	d.Wait("one window", func() bool { s, err := h.Windows(ctx); return err == nil && len(s) == 1 })
-	if err := h.Focus(ctx, w, true); wire.CodeOf(err) != wire.CodeWindowStale {
+	if err := h.Focus(ctx, w, true, time.Now()); wire.CodeOf(err) != wire.CodeWindowStale {
 		t.Errorf("focus on a window that is gone: %v", err)
 	}
 }

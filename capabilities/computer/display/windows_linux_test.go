@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
@@ -66,7 +67,7 @@ func TestWindowsUnderAWindowManager(t *testing.T) {
 		t.Errorf("the frame %v does not have %v in it", first.Frame, inner)
 	}
 	active := func() string { return strings.TrimSpace(run(t, name, "xdotool", "getactivewindow")) }
-	if err := h.Focus(within(t), first, true); err != nil {
+	if err := h.Focus(within(t), first, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the focus on the first", func() bool { return active() == fmt.Sprint(first.ID) })
@@ -78,7 +79,7 @@ func TestWindowsUnderAWindowManager(t *testing.T) {
 		t.Errorf("under the second's corner is %+v", under)
 	}
 	// Without raise it gets the keyboard and stays below.
-	if err := h.Focus(within(t), second, false); err != nil {
+	if err := h.Focus(within(t), second, false, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the focus on the second", func() bool { return active() == fmt.Sprint(second.ID) })
@@ -94,7 +95,7 @@ func TestWindowsUnderAWindowManager(t *testing.T) {
 	if _, err := h.Shoot(within(t), hands.Ask{Window: &first}); wire.CodeOf(err) != wire.CodeNotSupported {
 		t.Errorf("a picture of a minimised window: %v", err)
 	}
-	if err := h.Focus(within(t), first, true); err != nil {
+	if err := h.Focus(within(t), first, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "that it is back", func() bool { return !find("one").Minimized && active() == fmt.Sprint(first.ID) })
@@ -107,12 +108,12 @@ func TestWindowsUnderAWindowManager(t *testing.T) {
 	// Another window in its place is another.
 	other := first
 	other.Started++
-	if err := h.Focus(within(t), other, true); wire.CodeOf(err) != wire.CodeWindowStale {
+	if err := h.Focus(within(t), other, true, time.Now()); wire.CodeOf(err) != wire.CodeWindowStale {
 		t.Errorf("a window of another process: %v", err)
 	}
 	one.Process.Kill()
 	eventually(t, "that it is stale", func() bool {
-		return wire.CodeOf(h.Focus(within(t), first, true)) == wire.CodeWindowStale
+		return wire.CodeOf(h.Focus(within(t), first, true, time.Now())) == wire.CodeWindowStale
 	})
 	if _, err := h.Shoot(within(t), hands.Ask{Window: &first}); wire.CodeOf(err) != wire.CodeWindowStale {
 		t.Errorf("a picture of a window that is gone: %v", err)
@@ -120,7 +121,7 @@ func TestWindowsUnderAWindowManager(t *testing.T) {
 	if err := h.Control(within(t), hands.Control{Own: []int{second.PID}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Focus(within(t), second, true); wire.CodeOf(err) != wire.CodeOwnWindow {
+	if err := h.Focus(within(t), second, true, time.Now()); wire.CodeOf(err) != wire.CodeOwnWindow {
 		t.Errorf("the focus for a window of our own: %v", err)
 	}
 	start(t, name, "xterm", "-title", "large", "-fullscreen")
@@ -139,7 +140,7 @@ func TestWindowsWithoutAWindowManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Focus(within(t), s[1], true); err != nil {
+	if err := h.Focus(within(t), s[1], true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := h.Windows(within(t)); err != nil || !now[0].Same(s[1]) || !now[0].Focused {

@@ -36,8 +36,9 @@ type Hands interface {
 	// Windows lists them, the topmost first, minimised ones last.
 	Windows(ctx context.Context) (space.Stack, error)
 	// Focus gives w the keyboard, and brings it to the front where raise.
-	// CodeWindowStale where it is not the same window any more, CodeOwnWindow.
-	Focus(ctx context.Context, w space.Window, raise bool) error
+	// seen is as Action.Seen. CodeWindowStale where it is not the same window any
+	// more, CodeOwnWindow, CodePerson.
+	Focus(ctx context.Context, w space.Window, raise bool, seen time.Time) error
 	// ReadClipboard returns its text. CodeConcealed where its owner marked it as
 	// a secret, CodeNotSupported where it is no text, CodeTooLarge above max
 	// bytes. Owned is true where WriteClipboard put it there.

@@ -154,7 +154,8 @@ func (f *Face) scroll(ctx context.Context, req *sdk.CallToolRequest, who Princip
 type typed struct {
 	where
 	Text string `json:"text" jsonschema:"what to type; a new line is Return, a tab is Tab"`
-	// The person allows the clipboard apart.
+	// It is heeded where the person has allowed writing to the clipboard for the
+	// whole session; else the text is typed.
 	Paste bool `json:"paste,omitempty" jsonschema:"put a long text in by the clipboard instead, which is put back afterwards"`
 }
 
