@@ -324,6 +324,17 @@ static int numbers(Display *d, Window w, const char *name, long *out, int max) {
 	return got;
 }
 
+static const char noted[] = "_LOCALPC_KEYBOARD";
+
+void lx_note(Display *d, const long *values, int n) {
+	Atom name = XInternAtom(d, noted, False);
+	if (n > 0) XChangeProperty(d, DefaultRootWindow(d), name, XA_CARDINAL, 32, PropModeReplace, (const unsigned char *)values, n);
+	else XDeleteProperty(d, DefaultRootWindow(d), name);
+	XFlush(d);
+}
+
+int lx_noted(Display *d, long *out, int max) { return numbers(d, DefaultRootWindow(d), noted, out, max); }
+
 int lx_pid(Display *d, unsigned long window) {
 	long pid = 0;
 	return numbers(d, window, "_NET_WM_PID", &pid, 1) ? (int)pid : 0;

@@ -75,11 +75,12 @@ type x11Input struct {
 	shut  bool                    // no action begins any more
 
 	// What follows belongs to the holder of token.
-	keys  []byte       // held down, in the order in which they were pressed
-	btns  map[int]bool // held down
-	focus uint64       // the window with the keyboard that was found not to be ours
-	spare spareKeys
-	pings int // serial of the last one
+	keys    []byte       // held down, in the order in which they were pressed
+	btns    map[int]bool // held down
+	focus   uint64       // the window with the keyboard that was found not to be ours
+	spare   spareKeys
+	changed changes
+	pings   int // serial of the last one
 }
 
 var errStopped = wire.Errorf(wire.CodeStopped, "Mouse and keyboard were let go.")
@@ -334,7 +335,7 @@ func (x *x11Input) Cursor(ctx context.Context) (image.Point, error) {
 }
 
 // Release ends the action under way, and lets go of everything that XTEST holds
-// down, of an earlier process too.
+// down, of an earlier process too, whose changes of the keyboard it takes back.
 func (x *x11Input) Release(ctx context.Context) error {
 	for {
 		x.mu.Lock()
@@ -348,6 +349,9 @@ func (x *x11Input) Release(ctx context.Context) error {
 			go func() {
 				x.letGo()
 				err := x.letGoOfAll(false)
+				if err == nil {
+					err = x.takeBack()
+				}
 				<-x.token
 				done <- err
 			}()

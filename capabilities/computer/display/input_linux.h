@@ -55,6 +55,9 @@ void lx_lock(Display *d, unsigned int affect, unsigned int values);
 void lx_unlatch(Display *d);
 void lx_group(Display *d, int group);
 int lx_bind(Display *d, const int *codes, const unsigned long *syms, int n);
+// lx_note writes numbers into the root window's property, none: it goes.
+void lx_note(Display *d, const long *values, int n);
+int lx_noted(Display *d, long *out, int max);
 unsigned long lx_bound(Display *d, int code);
 
 int lx_devices(Display *d, lx_device *out, int max);

@@ -108,25 +108,39 @@ func (x *x11Input) calm(m *keymap, s C.lx_state) (back func()) {
 	if locked == 0 && s.latched == 0 {
 		return func() {}
 	}
+	x.changed.locked = locked
+	x.note()
 	_ = x.act.do(func(d *C.Display) {
 		C.lx_unlatch(d)
 		C.lx_lock(d, locked, 0)
 	})
-	return func() { _ = x.act.do(func(d *C.Display) { C.lx_lock(d, locked, locked) }) }
+	return func() {
+		_ = x.act.do(func(d *C.Display) { C.lx_lock(d, locked, locked) })
+		x.changed.locked = 0
+		x.note()
+	}
 }
 
 // inGroup puts group into effect; now is what is.
-func (x *x11Input) inGroup(now *int, group int) {
+func (x *x11Input) inGroup(s C.lx_state, now *int, group int) {
 	if group == anyGroup || group == *now {
 		return
 	}
 	*now = group
+	if x.changed.group == 0 {
+		x.changed.group = int(s.locked_group) + 1
+		x.note()
+	}
 	_ = x.act.do(func(d *C.Display) { C.lx_group(d, C.int(group)) })
 }
 
 func (x *x11Input) backInGroup(s C.lx_state, now *int) {
 	if *now != int(s.group) {
 		_ = x.act.do(func(d *C.Display) { C.lx_group(d, s.locked_group) })
+	}
+	if x.changed.group != 0 {
+		x.changed.group = 0
+		x.note()
 	}
 }
 
@@ -170,7 +184,7 @@ func (x *x11Input) typeText(ctx context.Context, a hands.Action) error {
 			if err := x.focused(ctx); err != nil {
 				return err
 			}
-			x.inGroup(&group, s.group)
+			x.inGroup(state, &group, s.group)
 			x.holdOnly(m, s.mods)
 			x.key(s.code, true)
 			x.key(s.code, false)
@@ -204,6 +218,7 @@ func (x *x11Input) bind(to map[byte]keysym) error {
 		}
 		x.spare.bound[sym] = code
 	}
+	x.note()
 	return x.remap(to)
 }
 
@@ -262,7 +277,10 @@ func (x *x11Input) unbind() {
 		}
 	})
 	_ = x.remap(none) // gone, or as it was: there is nobody to tell
-	x.spare.bound = nil
+	if x.spare.bound != nil {
+		x.spare.bound = nil
+		x.note()
+	}
 }
 
 // wasRead waits until the program with the keyboard has read everything that
@@ -399,7 +417,7 @@ func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) err
 			return err
 		}
 		for _, s := range strokes {
-			x.inGroup(&group, s.group)
+			x.inGroup(state, &group, s.group)
 			for bit := range 8 {
 				if code := m.holds[bit]; s.mods&(1<<bit) != 0 && !slices.Contains(x.keys, code) {
 					x.key(code, true)

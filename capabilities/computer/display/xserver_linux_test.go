@@ -19,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if how := os.Getenv("DISPLAY_TEST_FLING"); how != "" {
+		if how == "types" {
+			typesOn()
+		}
 		fling(how)
 	}
 	goleak.VerifyTestMain(m)
