@@ -28,9 +28,12 @@ type HandsOptions struct {
 	// Stuck is how long a request may take beyond what it takes by its nature,
 	// and Grace how long one that was ended may take to come back: then the
 	// process is killed, and a fresh one lets go of what it held. 0 means 20 and
-	// 3 seconds.
+	// 2 seconds.
 	Stuck, Grace time.Duration
-	Log          *slog.Logger
+	// Asked is how much longer a picture or an action may take: the person may be
+	// reading the system's own question about it. 0 means 40 seconds.
+	Asked time.Duration
+	Log   *slog.Logger
 }
 
 // Hands is localpc's side of the link to the process that touches the display,
@@ -53,7 +56,9 @@ type Hands struct {
 	copied  bool              // it may have the clipboard; guarded by mu
 	open    int               // requests; guarded by mu
 	idle    *time.Timer       // guarded by mu
+	healed  time.Time         // when healing began last; guarded by mu
 	closed  bool              // guarded by mu
+	shut    chan struct{}     // closed with closed
 }
 
 var _ hands.Hands = (*Hands)(nil)
@@ -69,10 +74,13 @@ func NewHands(o HandsOptions) *Hands {
 	if o.Grace == 0 {
 		o.Grace = 2 * time.Second
 	}
+	if o.Asked == 0 {
+		o.Asked = 40 * time.Second
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	h := &Hands{o: o}
+	h := &Hands{o: o, shut: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -225,7 +233,7 @@ func (h *Hands) Layout(ctx context.Context) (space.Layout, error) {
 
 // Shoot is hands.Hands'.
 func (h *Hands) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
-	r, file, err := h.ask(ctx, opShoot, a, nil, 0)
+	r, file, err := h.ask(ctx, opShoot, a, nil, h.o.Asked)
 	if err != nil {
 		return hands.Shot{}, err
 	}
@@ -243,7 +251,7 @@ func (h *Hands) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 // Act is hands.Hands'.
 func (h *Hands) Act(ctx context.Context, a hands.Action) error {
 	steps := utf8.RuneCountInString(a.Text) + len(a.Path) + a.Repeat + a.Amount + a.Count
-	_, _, err := h.ask(ctx, opAct, a, nil, a.Hold+time.Duration(steps)*200*time.Millisecond)
+	_, _, err := h.ask(ctx, opAct, a, nil, h.o.Asked+a.Hold+time.Duration(steps)*200*time.Millisecond)
 	return err
 }
 
@@ -343,6 +351,9 @@ func (h *Hands) PID() int {
 // Close ends the process, which lets go of everything, and waits for it.
 func (h *Hands) Close() error {
 	h.mu.Lock()
+	if !h.closed {
+		close(h.shut)
+	}
 	h.closed = true
 	h.control = hands.Control{}
 	h.rest()

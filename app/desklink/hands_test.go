@@ -58,6 +58,9 @@ func serveFakeHands(manner string) {
 		fmt.Fprintln(out, "not a message")
 		time.Sleep(time.Minute)
 	}
+	if manner == "short-lived" {
+		time.AfterFunc(300*time.Millisecond, func() { os.Exit(3) })
+	}
 	if err := desklink.ServeHands(context.Background(), in, out, h); err != nil {
 		h.note("error %v", err)
 		os.Exit(7)
@@ -97,6 +100,8 @@ func (f *fakeHands) Act(ctx context.Context, a hands.Action) error {
 			return ctx.Err()
 		case <-time.After(a.Hold):
 		}
+	case "slow":
+		time.Sleep(time.Second)
 	case "crash":
 		panic("as asked")
 	case "hang":
@@ -140,7 +145,18 @@ func (f *fakeHands) Control(_ context.Context, c hands.Control) error {
 	f.note("control %v %s %v", c.On, c.Colour, c.Own)
 	return nil
 }
-func (f *fakeHands) Release(context.Context) error { f.note("release"); return nil }
+func (f *fakeHands) Release(context.Context) error {
+	_, bad := os.Stat(f.file.Name() + ".bad")
+	switch {
+	case f.manner == "clinging" && bad == nil:
+		return errors.New("the server said no")
+	case f.manner == "slow to leave":
+		f.note("leaving")
+		time.Sleep(time.Second)
+	}
+	f.note("release")
+	return nil
+}
 func (f *fakeHands) Target(_ context.Context, p []image.Point) error {
 	f.note("target %v", p)
 	return nil
@@ -394,7 +410,9 @@ func TestHandsCrash(t *testing.T) {
 // A process that hangs is ended, be it that its request was, or that it takes
 // far too long.
 func TestHandsHang(t *testing.T) {
-	h := newHands(t, "plain", func(o *desklink.HandsOptions) { o.Grace, o.Stuck = 300*time.Millisecond, 700*time.Millisecond })
+	h := newHands(t, "plain", func(o *desklink.HandsOptions) {
+		o.Grace, o.Stuck, o.Asked = 300*time.Millisecond, 700*time.Millisecond, time.Millisecond
+	})
 	h.must(h.Act(context.Background(), hands.Action{Kind: "first"}))
 	if err := h.Act(context.Background(), hands.Action{Kind: "hang"}); wire.CodeOf(err) != wire.CodeInternal {
 		t.Errorf("a request that hangs: %v", err)
@@ -494,4 +512,56 @@ func TestHandsNeverComeBack(t *testing.T) {
 	h.must(os.Remove(h.file + ".bad"))
 	h.must(h.Act(context.Background(), hands.Action{Kind: "again"}))
 	h.want("begin", "act first ", "act crash ", "begin", "begin", "begin", "begin", "begin", "release", "act again ")
+}
+
+// The person reads the system's own question about a picture or an action.
+func TestHandsWaitForThePerson(t *testing.T) {
+	h := newHands(t, "plain", func(o *desklink.HandsOptions) { o.Stuck = 300 * time.Millisecond })
+	h.must(h.Act(context.Background(), hands.Action{Kind: "slow"}))
+	h.want("begin", "act slow ")
+}
+
+// A process that can't live is not started without end.
+func TestHandsDoNotLive(t *testing.T) {
+	h := newHands(t, "short-lived")
+	h.must(h.Act(context.Background(), hands.Action{Kind: "first"}))
+	if !h.event().Lost {
+		t.Error("nothing told of the loss")
+	}
+	time.Sleep(1500 * time.Millisecond)
+	h.want("begin", "act first ", "begin", "release")
+	if !h.event().Lost { // then another is tried
+		t.Error("nothing told of the second loss")
+	}
+}
+
+// A process that can't let go of what an earlier one held is not used.
+func TestHandsCling(t *testing.T) {
+	h := newHands(t, "clinging")
+	h.must(os.WriteFile(h.file+".bad", nil, 0o600))
+	h.Act(context.Background(), hands.Action{Kind: "crash"})
+	h.event()
+	if err := h.Act(context.Background(), hands.Action{Kind: "again"}); wire.CodeOf(err) != wire.CodeInternal {
+		t.Errorf("asked all the same: %v", err)
+	}
+	h.must(os.Remove(h.file + ".bad"))
+	h.event()
+	h.must(h.Act(context.Background(), hands.Action{Kind: "last"}))
+	if a := h.asked(); slices.Contains(a, "act again ") || !slices.Equal(a[len(a)-2:], []string{"release", "act last "}) {
+		t.Errorf("it was asked for %q", a)
+	}
+}
+
+// A process that is leaving lets go of everything: its successor waits for that.
+func TestHandsLeaveOneAfterTheOther(t *testing.T) {
+	h := newHands(t, "slow to leave", func(o *desklink.HandsOptions) { o.Idle = 100 * time.Millisecond })
+	h.must(h.Act(context.Background(), hands.Action{Kind: "first"}))
+	for !slices.Contains(h.asked(), "leaving") {
+		time.Sleep(2 * time.Millisecond)
+	}
+	h.must(h.Act(context.Background(), hands.Action{Kind: "next"}))
+	a := h.asked()
+	if next, end := slices.Index(a, "act next "), slices.Index(a, "end"); end < 0 || next < end {
+		t.Errorf("it was asked for %q", a)
+	}
 }

@@ -28,6 +28,7 @@ type handsProcess struct {
 	ready   chan struct{} // closed once it has let go of what an earlier one held
 	done    chan struct{} // closed when it has ended
 	end     error         // why; set before done
+	before  *handsProcess // what may still be leaving; nil: nothing
 }
 
 // push queues one message. errLate says that the process does not take any.
@@ -75,7 +76,7 @@ func (h *Hands) start() (*handsProcess, error) {
 			"The part of this program that works the screen, mouse and keyboard could not be started: %v.", err)
 	}
 	p := &handsProcess{cmd: cmd, in: in, queue: make(chan []byte, 64), pending: map[uint64]chan reply{},
-		quit: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{})}
+		quit: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{}), before: h.p}
 	h.p = p
 	h.wg.Go(func() { p.tail.keep(errs) })
 	h.wg.Go(func() { h.write(p) })
@@ -85,15 +86,21 @@ func (h *Hands) start() (*handsProcess, error) {
 }
 
 // prepare has a process let go of what an earlier one held, before it is asked
-// for anything, and tells it who has control.
+// for anything, and tells it who has control. One that can't let go is ended.
 func (h *Hands) prepare(p *handsProcess) {
 	defer close(p.ready)
+	if b := p.before; b != nil { // the last that it lets go of must not be p's
+		<-b.done
+		<-b.ready
+	}
 	h.mu.Lock()
+	p.before = nil
 	dirty, control := h.dirty, h.control
 	h.mu.Unlock()
 	if dirty {
 		if _, _, err := h.through(h.ctx, p, opRelease, nil, nil, 0); err != nil {
 			h.o.Log.Error("What was held down could not be let go of", "err", err)
+			_ = p.cmd.Process.Kill()
 			return
 		}
 		h.mu.Lock()
@@ -226,14 +233,32 @@ func (h *Hands) read(p *handsProcess, out io.Reader) {
 	}
 }
 
+// healAgain is the least time between two healings: a process that can't live
+// must not be started without end.
+const healAgain = 3 * time.Second
+
 // tries are the waits before a fresh process is tried.
 var tries = []time.Duration{0, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 // heal starts a fresh process, has it let go of what is held, and tells of it.
 func (h *Hands) heal() {
+	h.mu.Lock()
+	again := healAgain - time.Since(h.healed)
+	h.mu.Unlock()
+	select {
+	case <-time.After(again):
+	case <-h.shut:
+	}
+	h.mu.Lock()
+	h.healed = time.Now()
+	h.mu.Unlock()
 	for _, wait := range tries {
 		time.Sleep(wait)
 		h.mu.Lock()
+		if h.closed && !h.dirty {
+			h.mu.Unlock()
+			break
+		}
 		p, err := h.start()
 		h.mu.Unlock()
 		if err != nil {

@@ -1,7 +1,9 @@
-// Package desklink is how localpc and localpc-desktop talk: one JSON object a
-// line, over the child's standard input and output. Host is localpc's side; it
-// starts the child when it is needed and lets it go when it has been idle.
-// Child is the other side. It belongs to step 4 (cards) and step 7 (windows).
+// Package desklink is how localpc talks to the two processes of localpc-desktop,
+// over their standard input and output. It starts each when it is needed and
+// lets it go when it has been idle. With the one that shows cards (step 4) and
+// windows (step 7) it is one JSON object a line: Host is localpc's side, Child
+// the other. With the one that touches the display (step 5) a picture or text
+// may follow each, as it is: Hands is localpc's side, ServeHands the other.
 package desklink
 
 import (

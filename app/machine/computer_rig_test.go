@@ -41,6 +41,7 @@ type display struct {
 	off      image.Point // by how much clicks miss
 	shifted  image.Point // by how much pictures lie
 	actErr   error
+	shootErr error
 }
 
 func newDisplay() *display {
@@ -65,6 +66,9 @@ func (d *display) Shoot(_ context.Context, a hands.Ask) (hands.Shot, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asks = append(d.asks, a)
+	if d.shootErr != nil {
+		return hands.Shot{}, d.shootErr
+	}
 	v := space.View{ID: a.ID, Layout: d.layout.Fingerprint(), Area: a.Area, Size: a.Limit.Fit(a.Area.Size())}
 	img := image.NewRGBA(image.Rectangle{Max: v.Size})
 	draw.Draw(img, img.Bounds(), image.NewUniform(color.RGBA{30, 90, 60, 255}), image.Point{}, draw.Src)

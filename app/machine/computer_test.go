@@ -425,3 +425,28 @@ func TestTheComputersRate(t *testing.T) {
 	_, err = s.see()
 	wantCode(t, err, wire.CodeOverloaded)
 }
+
+// The system's own question is not asked anew each second where it was answered
+// with no; where no system asks, a picture comes as soon as there is one.
+func TestCardsTakeNoForAnAnswer(t *testing.T) {
+	for _, system := range []string{"wayland", "x11"} {
+		s := newScreens(t, computer.Options{})
+		s.d.set(func() { s.d.shootErr = wire.Errorf(wire.CodeBlank, "It was answered with no.") })
+		s.m.controls.mu.Lock()
+		s.m.controls.abilities = &hands.Abilities{System: system}
+		s.m.controls.mu.Unlock()
+		s.person.answer = func(consent.Request) (consent.Answer, bool) { return consent.Answer{}, false }
+		go s.see()
+		soon(t, "the card says why there is no picture", func() bool { return len(s.l.seenLooks()) > 1 })
+		asked := of(s.d, func() int { return len(s.d.asks) })
+		s.d.set(func() { s.d.shootErr = nil })
+		if system == "x11" {
+			soon(t, "there is a picture", func() bool { l := s.l.seenLooks(); return len(l[len(l)-1].Data) > 0 })
+			continue
+		}
+		time.Sleep(2500 * time.Millisecond)
+		if n := of(s.d, func() int { return len(s.d.asks) }); n != asked {
+			t.Errorf("it was asked %d times more", n-asked)
+		}
+	}
+}

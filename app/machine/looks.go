@@ -9,8 +9,14 @@ import (
 	"localpc/consent"
 )
 
-// lookAgain is how often the pictures of an open card are taken anew.
-const lookAgain = time.Second
+const (
+	// lookAgain is how often the pictures of an open card are taken anew.
+	lookAgain = time.Second
+	// lookRefused is how long none is taken where the system asks the person
+	// about each and gave none, or was slow to give none.
+	lookRefused = 30 * time.Second
+	lookSlow    = 5 * time.Second
+)
 
 // Looker is a Surface that can show what would be seen. Look returns at once.
 type Looker interface{ Look(l consent.Look) }
@@ -79,7 +85,9 @@ func (c *controls) looks(r *consent.Request) {
 func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r consent.Request) {
 	last := map[string]consent.Look{}
 	for {
+		wait, began, missing := lookAgain, time.Now(), false
 		for _, l := range c.exec.Look(ctx, call, r) {
+			missing = missing || len(l.Data) == 0
 			if ctx.Err() != nil {
 				return
 			}
@@ -92,12 +100,22 @@ func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r co
 				return
 			}
 		}
+		if missing && (c.systemAsks() || time.Since(began) > lookSlow) {
+			wait = lookRefused
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(lookAgain):
+		case <-time.After(wait):
 		}
 	}
+}
+
+// systemAsks says whether the system itself may ask the person about a picture.
+func (c *controls) systemAsks() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.abilities != nil && c.abilities.System == "wayland"
 }
 
 // look hands a picture to who shows the open card; false when that is another
