@@ -5,6 +5,7 @@ import (
 	"errors"
 	"image"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf16"
@@ -120,7 +121,19 @@ type win32Watch struct {
 	fn     atomic.Pointer[func(hands.Event)]
 	thread uint32
 	done   chan struct{}
-	bound  chan bool // answers of bind
+	told   chan struct{} // tell has ended
+	events chan hands.Event
+	stops  chan hands.Event // apart, so that there is always room
+	bound  chan win32Bound
+
+	asking sync.Mutex // one question about the key at a time
+	asked  uintptr    // which it was
+}
+
+// win32Bound answers a question about the stop key.
+type win32Bound struct {
+	asked uintptr
+	has   bool
 }
 
 // theWatch is the one that hooks tell; the system calls them without a word on
@@ -194,14 +207,45 @@ var (
 )
 
 func newWin32Watch() (*win32Watch, error) {
-	w := &win32Watch{done: make(chan struct{}), bound: make(chan bool, 1)}
+	w := &win32Watch{done: make(chan struct{}), told: make(chan struct{}), bound: make(chan win32Bound, 1), events: make(chan hands.Event, 1), stops: make(chan hands.Event, 1)}
 	started := make(chan error, 1)
 	go w.run(started)
+	go w.tell()
 	if err := <-started; err != nil {
-		<-w.done
+		<-w.told
 		return nil, err
 	}
 	return w, nil
+}
+
+// tell passes on what was heard until run ends: a hook that waits for whom it
+// tells holds up the mouse of the whole computer.
+func (w *win32Watch) tell() {
+	defer close(w.told)
+	for {
+		var e hands.Event
+		select {
+		case e = <-w.stops:
+		case e = <-w.events:
+		case <-w.done:
+			return
+		}
+		if fn := w.fn.Load(); fn != nil && *fn != nil {
+			(*fn)(e)
+		}
+	}
+}
+
+// say never waits: one that waits already says the same.
+func (w *win32Watch) say(e hands.Event) {
+	to := w.events
+	if e.Stop {
+		to = w.stops
+	}
+	select {
+	case to <- e:
+	default:
+	}
 }
 
 // run is the thread; it ends with close.
@@ -231,39 +275,40 @@ func (w *win32Watch) run(started chan<- error) {
 		}
 		switch m.message {
 		case messageHotKey:
-			if fn := w.fn.Load(); fn != nil && *fn != nil {
-				(*fn)(hands.Event{Stop: true, At: time.Now()})
-			}
+			w.say(hands.Event{Stop: true, At: time.Now()})
 		case messageBind:
 			if !bound {
 				ok, _, _ := procRegisterKey.Call(0, stopKeyID, modAlt|modControl|modOnce, vkEscape)
 				bound = ok != 0
 			}
-			w.bound <- bound
+			w.answer(win32Bound{m.wparam, bound})
 		case messageUnbind:
 			_, _, _ = procUnregisterKey.Call(0, stopKeyID)
 			bound = false
-			w.bound <- false
+			w.answer(win32Bound{m.wparam, false})
 		}
 	}
 }
 
 func (w *win32Watch) moved(dx, dy float64) {
 	if busy, tell := w.hands_.moved(dx, dy, time.Now()); busy && tell {
-		w.tell()
+		w.say(hands.Event{Person: true, At: time.Now()})
 	}
 }
 
 func (w *win32Watch) pressed() {
 	if w.hands_.pressed(time.Now()) {
-		w.tell()
+		w.say(hands.Event{Person: true, At: time.Now()})
 	}
 }
 
-func (w *win32Watch) tell() {
-	if fn := w.fn.Load(); fn != nil && *fn != nil {
-		(*fn)(hands.Event{Person: true, At: time.Now()})
+// answer takes the place of one that nobody waited for.
+func (w *win32Watch) answer(b win32Bound) {
+	select {
+	case <-w.bound:
+	default:
 	}
+	w.bound <- b
 }
 
 func (w *win32Watch) listen(fn func(hands.Event)) { w.fn.Store(&fn) }
@@ -277,27 +322,34 @@ func (w *win32Watch) stopKey(ctx context.Context, on bool) (bound, problem strin
 	if on {
 		message = messageBind
 	}
-	if ok, _, _ := procPostThread.Call(uintptr(w.thread), message, 0, 0); ok == 0 {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	w.asked++
+	if ok, _, _ := procPostThread.Call(uintptr(w.thread), message, w.asked, 0); ok == 0 {
 		return "", "Windows gave no key for Stop everything. Use the tray icon instead."
 	}
-	select {
-	case has := <-w.bound:
-		switch {
-		case has:
-			return "Ctrl+Alt+Esc", ""
-		case on:
-			return "", "Another program has the key Ctrl+Alt+Esc. Stop everything from the tray icon instead."
+	for {
+		select {
+		case b := <-w.bound:
+			switch {
+			case b.asked != w.asked: // of a question that nobody waits for any more
+				continue
+			case b.has:
+				return "Ctrl+Alt+Esc", ""
+			case on:
+				return "", "Another program has the key Ctrl+Alt+Esc. Stop everything from the tray icon instead."
+			}
+			return "", ""
+		case <-ctx.Done():
+			return "", "Windows did not answer about the key for Stop everything."
 		}
-		return "", ""
-	case <-ctx.Done():
-		return "", "Windows did not answer about the key for Stop everything."
 	}
 }
 
 func (w *win32Watch) close() error {
 	_, _, _ = procPostThread.Call(uintptr(w.thread), messageQuit, 0, 0)
 	select {
-	case <-w.done:
+	case <-w.told:
 		return nil
 	case <-time.After(2 * time.Second):
 		return errors.New("the thread that hears mouse and keyboard does not end")

@@ -7,6 +7,7 @@ import (
 
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
+	"localpc/tunnel/wire"
 )
 
 // What a person reads where macOS does not let this program see or act.
@@ -20,7 +21,7 @@ const (
 func open(context.Context, Options) (*parts, error) {
 	q, err := newQuartz()
 	if err != nil {
-		return nil, lacks("Local PC Executor can't reach the screen of this Mac: " + err.Error() + ".")
+		return nil, wire.Wrap(err, wire.CodeNotSupported, "Local PC Executor can't reach the screen of this Mac.")
 	}
 	p := &parts{system: "darwin", why: map[string]string{
 		hands.AbilityClipboard: "The clipboard of a Mac can't be used by programs here.",

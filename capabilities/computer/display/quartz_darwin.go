@@ -28,7 +28,6 @@ type quartz struct {
 	setText     func(event uintptr, n int, units *uint16)
 	post        func(tap uint32, event uintptr)
 	makeScroll  func(source uintptr, units, wheels uint32, up, left, in int32) uintptr
-	warp        func(p cgPoint) int32
 	makeMouse   func(source uintptr, kind uint32, p cgPoint, button uint32) uintptr
 	setField    func(event uintptr, field uint32, value int64)
 	makeEvent   func(source uintptr) uintptr
@@ -68,7 +67,7 @@ func newQuartz() (q *quartz, err error) {
 		"CGGetActiveDisplayList": &q.getDisplays, "CGDisplayBounds": &q.bounds, "CGMainDisplayID": &q.mainDisplay,
 		"CGPreflightScreenCaptureAccess": &q.maySee, "CGWindowListCopyWindowInfo": &q.copyWindows, "CGRectMakeWithDictionaryRepresentation": &q.rect,
 		"CGEventCreateKeyboardEvent": &q.makeKey, "CGEventKeyboardSetUnicodeString": &q.setText, "CGEventPost": &q.post,
-		"CGEventCreateScrollWheelEvent2": &q.makeScroll, "CGWarpMouseCursorPosition": &q.warp, "CGEventCreateMouseEvent": &q.makeMouse,
+		"CGEventCreateScrollWheelEvent2": &q.makeScroll, "CGEventCreateMouseEvent": &q.makeMouse,
 		"CGEventSetIntegerValueField": &q.setField, "CGEventCreate": &q.makeEvent, "CGEventGetLocation": &q.eventPlace,
 	} {
 		purego.RegisterLibFunc(fn, graphics, name)

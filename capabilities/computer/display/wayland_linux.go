@@ -56,7 +56,7 @@ func openWaylandAs(ctx context.Context, o Options, direct bool) (*parts, error) 
 	w := &wayland{log: o.Log, env: o.Env, kept: o.Kept}
 	conn, err := wl.Open(ctx, o.Env)
 	if err != nil {
-		return nil, wire.Wrap(err, wire.CodeNotSupported, "This desktop runs on Wayland, and Local PC Executor can't reach it: %s.", err)
+		return nil, wire.Wrap(err, wire.CodeNotSupported, "This desktop runs on Wayland, and Local PC Executor can't reach it.")
 	}
 	w.conn = conn
 	limited, cancel := context.WithTimeout(ctx, portalIn)

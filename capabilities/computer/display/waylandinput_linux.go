@@ -289,7 +289,8 @@ func (w *waylandWatch) stopKey(ctx context.Context, on bool) (bound, problem str
 		if errors.Is(err, portal.ErrMissing) || errors.Is(err, portal.ErrNoPortal) || errors.Is(err, portal.ErrNoBus) {
 			return "", w.desktop() + " gives programs no key of their own. Stop everything from the tray icon instead."
 		}
-		return "", "No key was given for Stop everything (" + err.Error() + "). Use the tray icon instead."
+		w.log.Warn("No key for Stop everything", "err", err)
+		return "", w.desktop() + " gave no key for Stop everything. Stop everything from the tray icon instead."
 	}
 	return w.shortcut.Trigger, ""
 }

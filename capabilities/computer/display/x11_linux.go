@@ -19,7 +19,7 @@ func openX11(o Options, name string) (*parts, error) {
 	p := &parts{system: "x11", why: map[string]string{}}
 	pics, err := newX11Pictures(name)
 	if err != nil {
-		return nil, lacks("Local PC Executor can't reach the screen " + name + ": " + err.Error() + ".")
+		return nil, wire.Wrap(err, wire.CodeNotSupported, "Local PC Executor can't reach the screen %s of this computer.", name)
 	}
 	p.pictures = pics
 	if p.windows, err = newX11Windows(name); err != nil {

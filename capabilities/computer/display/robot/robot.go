@@ -34,14 +34,6 @@ func Button(name string, down bool) error {
 	return robotgo.Toggle(name, upOrDown(down))
 }
 
-// DoubleClick is for systems that count clicks themselves.
-func DoubleClick(name string) {
-	if name == "middle" {
-		name = "center"
-	}
-	robotgo.Click(name, true)
-}
-
 // Scroll turns the wheel by steps, to the right and up where positive.
 func Scroll(right, up int) { robotgo.Scroll(right, up, 0) }
 

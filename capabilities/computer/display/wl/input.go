@@ -159,6 +159,9 @@ func (c *Conn) Key(ctx context.Context, keysym uint32, down bool, modifiers uint
 // Prepare gives keys to all of keysyms at once, so that the layout need not
 // change while they are typed. There may be MaxPrepared of them.
 func (c *Conn) Prepare(ctx context.Context, keysyms []uint32) error {
+	if len(keysyms) > MaxPrepared {
+		return fmt.Errorf("%d keysyms are too many at once; %d are the most", len(keysyms), MaxPrepared)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.do(ctx, func() error { return c.assign(keysyms) })
