@@ -62,6 +62,7 @@ type controls struct {
 	stopLooks context.CancelFunc   // guarded by mu; nil: no card is pictured
 	test      *snapshot.ScreenTest // guarded by mu
 	testing   bool                 // guarded by mu
+	screens   int                  // guarded by mu: how often the screens have changed
 }
 
 func newControls(m *Machine) *controls {

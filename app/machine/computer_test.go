@@ -361,7 +361,13 @@ func TestScreenTest(t *testing.T) {
 	// It runs again by itself when the screens change.
 	s.d.set(func() { s.d.actErr = nil; s.d.layout.Screens = s.d.layout.Screens[:1] })
 	s.d.tell(hands.Event{Screens: true})
+	time.Sleep(settledAfter / 2)
+	last := time.Now()
+	s.d.tell(hands.Event{Screens: true})
 	soon(t, "it runs again", func() bool { c := s.m.Snapshot().Settings.Computer; return c.Test.OK && c.Test.Text == "1 screen OK" })
+	if waited := s.m.Snapshot().Settings.Computer.Test.At.Sub(last); waited < settledAfter-100*time.Millisecond {
+		t.Errorf("it ran %v after the screens had changed last", waited)
+	}
 }
 
 func TestSettingsOfTheComputer(t *testing.T) {

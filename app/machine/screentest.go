@@ -64,11 +64,13 @@ func (c *controls) endTest(t *snapshot.ScreenTest) {
 	c.m.changed()
 }
 
-// testAgain runs the test again when the screens have changed, where there was
-// one, nobody is in control, and no card is open.
+// testAgain runs the test again when the screens have changed and then stay as
+// they are, where there was one, nobody is in control, and no card is open.
 func (c *controls) testAgain(ctx context.Context) {
 	c.mu.Lock()
 	before := c.test
+	c.screens++
+	change := c.screens
 	c.mu.Unlock()
 	if before == nil {
 		return
@@ -77,6 +79,12 @@ func (c *controls) testAgain(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	case <-time.After(settledAfter):
+	}
+	c.mu.Lock()
+	last := c.screens == change
+	c.mu.Unlock()
+	if !last {
+		return // it runs after the last one
 	}
 	if now, _ := c.uses(); len(now) > 0 || c.m.asks.Waiting() > 0 || !c.beginTest() {
 		return

@@ -76,6 +76,8 @@ type Computer struct {
 	sessions map[string]*session          // guarded by mu
 	runs     map[string]map[*run]struct{} // guarded by mu: by session
 	children []int                        // guarded by mu: programs that were started and not yet reaped
+	reaping  bool                         // guarded by mu: a goroutine reaps them
+	quit     chan struct{}                // closed by Close
 	wg       sync.WaitGroup
 }
 
@@ -103,7 +105,7 @@ func New(o Options) *Computer {
 	if o.thaw == 0 {
 		o.thaw = thawWithin
 	}
-	return &Computer{o: o, turn: make(chan struct{}, 1), sessions: map[string]*session{}, runs: map[string]map[*run]struct{}{}}
+	return &Computer{o: o, turn: make(chan struct{}, 1), quit: make(chan struct{}), sessions: map[string]*session{}, runs: map[string]map[*run]struct{}{}}
 }
 
 // Bind says what the machine has set, and what it does before the display is

@@ -2,7 +2,10 @@ package computer
 
 import (
 	"context"
+	"errors"
 	"image"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -401,4 +404,47 @@ func TestConformance(t *testing.T) {
 			last.s.set(func(s *screen) { s.layout.Screens = s.layout.Screens[:1:1] })
 		},
 	})
+}
+
+// Nothing is done without a grant, whatever is asked for.
+func TestNothingWithoutAGrant(t *testing.T) {
+	r := newRig(t)
+	id := r.windowsOn("DP-1", "HDMI-1")[0].WindowID
+	dir := t.TempDir()
+	touched := filepath.Join(dir, "touched")
+	s := r.ses.ID
+	if err := r.c.copies(t.Context(), r.c.session(s), "mine"); err != nil {
+		t.Fatal(err)
+	}
+	payloads := map[wire.Type]wire.Payload{
+		wire.TypeScreenshot: &wire.Screenshot{SessionID: s}, wire.TypeInput: &wire.InputAction{SessionID: s, Action: wire.ActLeftClick, Coordinate: &wire.Point{5, 5}},
+		wire.TypeCursor: &wire.ComputerQuery{SessionID: s}, wire.TypeDisplays: &wire.ComputerQuery{SessionID: s},
+		wire.TypeWindows: &wire.Windows{SessionID: s}, wire.TypeWindowFocus: &wire.WindowFocus{SessionID: s, WindowID: id}, wire.TypeApps: &wire.Apps{SessionID: s},
+		wire.TypeAppLaunch: &wire.AppLaunch{SessionID: s, ExecutablePath: "touch", Args: []string{touched}},
+		wire.TypeClipRead:  &wire.ClipRead{SessionID: s}, wire.TypeClipWrite: &wire.ClipWrite{SessionID: s, Content: "other"},
+		wire.TypePermissions: &wire.Permissions{SessionID: s, Permissions: []string{"accessibility"}},
+	}
+	for _, typ := range r.c.Types() {
+		p := payloads[typ]
+		if p == nil {
+			t.Errorf("%s is not looked at here", typ)
+			continue
+		}
+		out := &capabilitytest.Output{}
+		res, err := r.c.Run(t.Context(), r.call(typ, p), consent.Grant{}, out)
+		if !errors.Is(err, consent.ErrNoGrant) || res.Payload != nil || len(out.Frames()) != 0 {
+			t.Errorf("%s: %+v, %v", typ, res, err)
+		}
+	}
+	r.s.set(func(s *screen) {
+		if len(s.asks) != 0 || len(s.acts) != 0 || len(s.focused) != 0 || s.released != 0 || s.clip.Text != "mine" {
+			t.Errorf("the display was touched: %d pictures, %d actions, %d focused, the clipboard has %q", len(s.asks), len(s.acts), len(s.focused), s.clip.Text)
+		}
+	})
+	r.c.mu.Lock()
+	n := len(r.c.children)
+	r.c.mu.Unlock()
+	if _, err := os.Stat(touched); err == nil || n != 0 {
+		t.Error("a program was started")
+	}
 }

@@ -86,6 +86,9 @@ func (c *Computer) EndSession(ctx context.Context, id string) error {
 // Close ends every request, waits for them, and lets go of what is held down.
 func (c *Computer) Close() error {
 	c.mu.Lock()
+	if !c.closed {
+		close(c.quit)
+	}
 	c.closed = true
 	acted := false
 	for _, runs := range c.runs {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"localpc/capabilities"
 	"localpc/capabilities/computer/hands"
@@ -97,16 +98,44 @@ func (c *Computer) launch(ctx context.Context, s *session, p *wire.AppLaunch) (j
 			return capabilities.Result{}, err
 		}
 		defer done()
-		c.reap()
 		pid, err := start(what, c.o.Environ())
 		if err != nil {
 			return capabilities.Result{}, wire.Wrap(err, wire.CodeForbidden, "This computer's system did not start %s.", name)
 		}
 		c.mu.Lock()
 		c.children = append(c.children, pid)
+		if !c.reaping && !c.closed {
+			c.reaping = true
+			c.wg.Go(c.reaps)
+		}
 		c.mu.Unlock()
 		return capabilities.Result{Type: wire.TypeAppLaunched, Payload: &wire.AppLaunched{PID: pid}, Outcome: fmt.Sprintf("started, process %d", pid)}, nil
 	}}, nil
+}
+
+// reapEvery is how long what is left of a program stays after it has ended.
+const reapEvery = time.Second
+
+// reaps takes away what is left of programs that have ended, until there are no
+// more, or the Computer is closed.
+func (c *Computer) reaps() {
+	tick := time.NewTicker(reapEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.quit:
+			return
+		}
+		c.reap()
+		c.mu.Lock()
+		c.reaping = len(c.children) > 0
+		more := c.reaping
+		c.mu.Unlock()
+		if !more {
+			return
+		}
+	}
 }
 
 // quoted is one word of a command line for a person: in quotes where it is not

@@ -172,7 +172,7 @@ func TestLaunch(t *testing.T) {
 	}
 	// Once it has ended nothing is left of it.
 	_ = syscall.Kill(pid, syscall.SIGKILL)
-	eventually(t, "it is taken away", func() bool { r.c.reap(); return syscall.Kill(pid, 0) == syscall.ESRCH })
+	eventually(t, "it is taken away", func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
 
 	for name, code := range map[string]wire.Code{"no such program": wire.CodePathNotFound, "./my program": wire.CodeInvalid, dir: wire.CodePathNotFound, out: wire.CodePathNotFound} {
 		_, err := r.c.Describe(t.Context(), r.call(wire.TypeAppLaunch, &wire.AppLaunch{SessionID: r.ses.ID, ExecutablePath: name}))

@@ -249,8 +249,9 @@ type AppLaunch struct {
 	BundleID       string   `json:"bundle_id,omitempty"`
 	ExecutablePath string   `json:"executable_path,omitempty"`
 	Args           []string `json:"args,omitempty"`
-	Activate       bool     `json:"activate"`
-	WaitMS         int      `json:"wait_ms"`
+	// Activate is not heeded: where a new window comes up is up to the desktop.
+	Activate bool `json:"activate"`
+	WaitMS   int  `json:"wait_ms"`
 }
 
 // AppLaunched names the process.

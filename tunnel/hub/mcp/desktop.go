@@ -145,13 +145,12 @@ type launchApp struct {
 	Path     string   `json:"executable_path,omitempty" jsonschema:"name or path of the program's file"`
 	BundleID string   `json:"bundle_id,omitempty" jsonschema:"of the program, on macOS"`
 	Args     []string `json:"args,omitempty" jsonschema:"its arguments"`
-	Behind   bool     `json:"keep_behind,omitempty" jsonschema:"do not bring it to the front"`
 }
 
 func (f *Face) launchApp(ctx context.Context, req *sdk.CallToolRequest, who Principal, in launchApp) *sdk.CallToolResult {
 	what := short(in.Path + in.BundleID)
 	return f.onScreen(ctx, req, who, in.where, "start "+what, func(ctx context.Context, b store.Sandbox) (*sdk.CallToolResult, error) {
-		got, err := unaryAs[*wire.AppLaunched](ctx, f, b, wire.TypeAppLaunch, &wire.AppLaunch{SessionID: b.ID, BundleID: in.BundleID, ExecutablePath: in.Path, Args: in.Args, Activate: !in.Behind, WaitMS: f.patience()})
+		got, err := unaryAs[*wire.AppLaunched](ctx, f, b, wire.TypeAppLaunch, &wire.AppLaunch{SessionID: b.ID, BundleID: in.BundleID, ExecutablePath: in.Path, Args: in.Args, Activate: true, WaitMS: f.patience()})
 		if err != nil {
 			return nil, err
 		}
