@@ -42,17 +42,20 @@ type display struct {
 	shifted  image.Point // by how much pictures lie
 	actErr   error
 	shootErr error
+	system   string
 }
 
 func newDisplay() *display {
-	return &display{layout: space.Layout{Screens: []space.Screen{
+	return &display{system: "x11", layout: space.Layout{Screens: []space.Screen{
 		{Index: 0, Name: "DP-1", Device: image.Rect(0, 0, 1920, 1080), Points: image.Rect(0, 0, 1920, 1080), Scale: 1, Primary: true},
 		{Index: 1, Name: "HDMI-1", Device: image.Rect(-600, 0, 0, 800), Points: image.Rect(-600, 0, 0, 800), Scale: 1, Turned: 90},
 	}}}
 }
 
 func (d *display) Abilities(context.Context) (hands.Abilities, error) {
-	return hands.Abilities{System: "x11", Pictures: true, Input: true, Windows: true, Clipboard: true, Person: true, StopKey: "Ctrl+Alt+Esc",
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return hands.Abilities{System: d.system, Pictures: true, Input: true, Windows: true, Clipboard: true, Person: true, StopKey: "Ctrl+Alt+Esc",
 		Why: map[string]string{}}, nil
 }
 

@@ -437,10 +437,7 @@ func TestTheComputersRate(t *testing.T) {
 func TestCardsTakeNoForAnAnswer(t *testing.T) {
 	for _, system := range []string{"wayland", "x11"} {
 		s := newScreens(t, computer.Options{})
-		s.d.set(func() { s.d.shootErr = wire.Errorf(wire.CodeBlank, "It was answered with no.") })
-		s.m.controls.mu.Lock()
-		s.m.controls.abilities = &hands.Abilities{System: system}
-		s.m.controls.mu.Unlock()
+		s.d.set(func() { s.d.system, s.d.shootErr = system, wire.Errorf(wire.CodeBlank, "It was answered with no.") })
 		s.person.answer = func(consent.Request) (consent.Answer, bool) { return consent.Answer{}, false }
 		go s.see()
 		soon(t, "the card says why there is no picture", func() bool { return len(s.l.seenLooks()) > 1 })

@@ -100,7 +100,7 @@ func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r co
 				return
 			}
 		}
-		if missing && (c.systemAsks() || time.Since(began) > lookSlow) {
+		if missing && (c.systemAsks(ctx) || time.Since(began) > lookSlow) {
 			wait = lookRefused
 		}
 		select {
@@ -112,10 +112,17 @@ func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r co
 }
 
 // systemAsks says whether the system itself may ask the person about a picture.
-func (c *controls) systemAsks() bool {
+func (c *controls) systemAsks(ctx context.Context) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.abilities != nil && c.abilities.System == "wayland"
+	a := c.abilities
+	c.mu.Unlock()
+	if a == nil {
+		c.find(ctx)
+		c.mu.Lock()
+		a = c.abilities
+		c.mu.Unlock()
+	}
+	return a != nil && a.System == "wayland"
 }
 
 // look hands a picture to who shows the open card; false when that is another
