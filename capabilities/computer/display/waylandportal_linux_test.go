@@ -85,4 +85,11 @@ func TestWaylandRemoteDesktop(t *testing.T) {
 	if wire.CodeOf(err) != wire.CodeNotSupported {
 		t.Errorf("after a no: %v", err)
 	}
+	desktop.Calls()
+	for range 3 {
+		_ = h.Act(ctx, hands.Action{Kind: hands.Click}) // fails, as before
+	}
+	if got := desktop.Calls(); len(got) > 0 {
+		t.Errorf("right after a no the system is asked again: %q", got)
+	}
 }

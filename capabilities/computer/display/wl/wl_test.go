@@ -57,6 +57,21 @@ func TestOutputs(t *testing.T) {
 }
 
 // A picture is pixel for pixel that of grim, on turned screens too.
+func TestPreparedAtMost(t *testing.T) {
+	waytest.Start(t, waytest.Options{})
+	ctx, c := open(t)
+	syms := make([]uint32, wl.MaxPrepared+1)
+	for i := range syms {
+		syms[i] = 0x1004e00 + uint32(i)
+	}
+	if err := c.Prepare(ctx, syms); err == nil {
+		t.Error("more keysyms than there may be were taken")
+	}
+	if err := c.Prepare(ctx, syms[1:]); err != nil {
+		t.Errorf("as many as there may be: %v", err)
+	}
+}
+
 func TestPictureIsThatOfGrim(t *testing.T) {
 	d := waytest.Start(t, waytest.Options{Outputs: []string{
 		"resolution 320x240 position 0,0 scale 1", "resolution 320x240 position 320,0 scale 1 transform 90",
