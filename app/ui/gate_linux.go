@@ -75,6 +75,9 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
 )
 
 // gate tells the person's own presses from those of programs (XTEST, or events
@@ -82,6 +85,8 @@ import (
 // forges the events of a device comes through: it is a hurdle, not a wall.
 type gate struct {
 	opcode  C.int
+	conn    *xgb.Conn // not the gate's; asks what is under the pointer
+	root    xproto.Window
 	stop    *os.File
 	reading sync.WaitGroup
 
@@ -97,11 +102,12 @@ type devicePress struct {
 	robot  bool
 	at     time.Time
 	device int
+	window xproto.Window // under the pointer or with the keyboard then; 0: none
 }
 
 const (
 	// pressAge is how long a press waits for a window that is slow to take it.
-	pressAge = 10 * time.Second
+	pressAge = 5 * time.Second
 	// robotNear is how near in time a program's press spoils the person's: which
 	// of the two a window got can't be told.
 	robotNear = time.Second
@@ -109,8 +115,8 @@ const (
 )
 
 // newGate is nil where the X server can't tell.
-func newGate() *gate {
-	g := &gate{}
+func newGate(conn *xgb.Conn) *gate {
+	g := &gate{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn).Root}
 	g.display = C.gateOpen(&g.opcode)
 	if g.display == nil {
 		return nil
@@ -168,6 +174,7 @@ func (g *gate) read() {
 			}
 		}
 		p.robot = g.robots[p.device]
+		p.window = g.goesTo(p.key != 0)
 		g.presses = append(g.presses, p)
 	}
 	if n := len(g.presses) - mostHeld; n > 0 {
@@ -175,9 +182,33 @@ func (g *gate) read() {
 	}
 }
 
+// goesTo is the window that a press of a key, or else of a button, goes to now.
+func (g *gate) goesTo(key bool) xproto.Window {
+	if key {
+		if f, err := xproto.GetInputFocus(g.conn).Reply(); err != nil || f.Focus != xproto.InputFocusPointerRoot {
+			if err != nil {
+				return 0
+			}
+			return f.Focus
+		}
+	}
+	at := g.root
+	for range 16 { // in frames of a window manager
+		p, err := xproto.QueryPointer(g.conn, at).Reply()
+		if err != nil {
+			return 0
+		}
+		if p.Child == 0 {
+			break
+		}
+		at = p.Child
+	}
+	return at
+}
+
 // mine says whether a press that a window has got, of a key or with 0 of a
-// button, was the person's.
-func (g *gate) mine(key int) bool {
+// button, was the person's, and made for that window.
+func (g *gate) mine(key int, window xproto.Window) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	C.XSync(g.display, 0) // what the server has told a window it has told here before
@@ -190,6 +221,9 @@ func (g *gate) mine(key int) bool {
 		case now.Sub(p.at) > pressAge:
 		case p.key != key:
 			kept = append(kept, p)
+		case p.window != window:
+			kept = append(kept, p)
+			spoiled = spoiled || p.robot && now.Sub(p.at) < robotNear
 		default:
 			found, mine = true, !p.robot
 			spoiled = spoiled || p.robot && now.Sub(p.at) < robotNear

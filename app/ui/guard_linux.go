@@ -20,23 +20,24 @@ func (x *x11) Guard(w fyne.Window, pass func(key, mine bool) bool) {
 		slog.Warn("A window can't be guarded against clicks of programs")
 		return
 	}
+	own := id(w)
 	made.RunWithContext(func() {
 		win := glfw.GetCurrentContext()
 		if win == nil {
 			return
 		}
 		x.guarded[w] = true
-		x.guardButtons(win, pass)
-		x.guardKeys(win, pass)
+		x.guardButtons(win, func() bool { return pass(false, x.gate.mine(0, own)) })
+		x.guardKeys(win, func(code int) bool { return pass(true, x.gate.mine(code, own)) })
 	})
 }
 
-func (x *x11) guardButtons(win *glfw.Window, pass func(key, mine bool) bool) {
+func (x *x11) guardButtons(win *glfw.Window, pass func() bool) {
 	kept := map[glfw.MouseButton]bool{} // whose press did not pass
 	var next glfw.MouseButtonCallback
 	next = win.SetMouseButtonCallback(func(w *glfw.Window, b glfw.MouseButton, a glfw.Action, m glfw.ModifierKey) {
 		if a == glfw.Press {
-			kept[b] = !pass(false, x.gate.mine(0))
+			kept[b] = !pass()
 		}
 		if !kept[b] {
 			next(w, b, a, m)
@@ -44,13 +45,13 @@ func (x *x11) guardButtons(win *glfw.Window, pass func(key, mine bool) bool) {
 	})
 }
 
-func (x *x11) guardKeys(win *glfw.Window, pass func(key, mine bool) bool) {
+func (x *x11) guardKeys(win *glfw.Window, pass func(code int) bool) {
 	kept := map[int]bool{} // whose press did not pass
 	last := 0              // the key that what is typed comes from
 	var next glfw.KeyCallback
 	next = win.SetKeyCallback(func(w *glfw.Window, k glfw.Key, code int, a glfw.Action, m glfw.ModifierKey) {
 		if a == glfw.Press {
-			kept[code], last = !pass(true, x.gate.mine(code)), code
+			kept[code], last = !pass(code), code
 		}
 		if !kept[code] {
 			next(w, k, code, a, m)

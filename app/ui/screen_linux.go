@@ -52,7 +52,7 @@ func newScreen() Screen {
 		slog.Warn("The X server can't be asked for more than the toolkit asks", "err", err)
 		return nil
 	}
-	g := newGate()
+	g := newGate(conn)
 	if g == nil {
 		slog.Warn("The X server can't tell the person's hand from a program's: clicks of programs count on cards")
 	}

@@ -43,6 +43,14 @@ func TestProgramsDoNotAnswerCards(t *testing.T) {
 	}
 	card := d.Window(cardTitle)
 	x, y := show("program")
+	w, _ := d.FindWindow(cardTitle)
+	win := strconv.FormatUint(uint64(w.ID), 10)
+	d.Type("47") // the person's, but for no window
+	d.Forge("key", "--delay", "60", "--window", win, "4", "7")
+	time.Sleep(time.Second)
+	if n := d.answers(); n != 0 {
+		t.Fatal("keys that were sent after the person had typed elsewhere gave an answer")
+	}
 	click := []string{"mousemove", strconv.Itoa(x), strconv.Itoa(y), "sleep", "0.2", "click", "1"}
 	d.Forge(click...)
 	card.WaitSentence(soon, "A program tried to click here; use your own mouse.")
@@ -53,8 +61,6 @@ func TestProgramsDoNotAnswerCards(t *testing.T) {
 	}
 	d.Forge("type", "--delay", "60", "47")
 	card.WaitSentence(soon, "A program tried to type here; use your own keyboard.")
-	w, _ := d.FindWindow(cardTitle)
-	win := strconv.FormatUint(uint64(w.ID), 10)
 	d.Forge("key", "--delay", "60", "--window", win, "4", "7") // only sent to the window
 	d.Forge("click", "--window", win, "1")
 	d.Forge("key", "Escape")
