@@ -9,11 +9,9 @@ import (
 	"image/draw"
 	"image/png"
 	"io"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jezek/xgb"
@@ -33,12 +31,12 @@ type Window struct {
 	Override bool
 }
 
-// quiet sends the X library's chatter about closed connections nowhere.
-var quiet = sync.OnceFunc(func() { xgb.Logger = log.New(io.Discard, "", 0) })
+// The X library's chatter about closed connections goes nowhere. What there is
+// keeps its place: connections read it.
+func init() { xgb.Logger.SetOutput(io.Discard) }
 
 // connect opens a connection to a display.
 func connect(display string) (*xgb.Conn, error) {
-	quiet()
 	return xgb.NewConnDisplay(display)
 }
 

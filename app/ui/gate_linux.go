@@ -225,7 +225,12 @@ func (g *gate) mine(key int, window xproto.Window) bool {
 			kept = append(kept, p)
 			spoiled = spoiled || p.robot && now.Sub(p.at) < robotNear
 		default:
-			found, mine = true, !p.robot
+			// One press is heard once: the next of the same key is another.
+			if found {
+				kept = append(kept, p)
+			} else {
+				found, mine = true, !p.robot
+			}
 			spoiled = spoiled || p.robot && now.Sub(p.at) < robotNear
 		}
 	}
