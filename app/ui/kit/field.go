@@ -45,18 +45,22 @@ func (f *Field) FocusLost() {
 
 // CreateRenderer is Fyne's.
 func (f *Field) CreateRenderer() fyne.WidgetRenderer {
-	return &ringed{f.Entry.CreateRenderer(), f.ring}
+	return &ringed{f.Entry.CreateRenderer(), f.ring, newWheel(f)}
 }
 
 // ringed draws a ring around a widget of the toolkit.
 type ringed struct {
 	fyne.WidgetRenderer
-	ring *box
+	ring  *box
+	wheel *wheel // nil: the widget does not keep the wheel
 }
 
 func (r *ringed) Layout(s fyne.Size) {
 	r.WidgetRenderer.Layout(s)
 	r.ring.around(fyne.Position{}, s)
+	if r.wheel != nil {
+		r.wheel.Resize(s)
+	}
 }
 
 func (r *ringed) Refresh() {
@@ -65,7 +69,11 @@ func (r *ringed) Refresh() {
 }
 
 func (r *ringed) Objects() []fyne.CanvasObject {
-	return append(slices.Clip(r.WidgetRenderer.Objects()), r.ring.Rectangle)
+	out := append(slices.Clip(r.WidgetRenderer.Objects()), r.ring.Rectangle)
+	if r.wheel != nil {
+		out = append(out, r.wheel)
+	}
+	return out
 }
 
 // TypedKey is Fyne's.

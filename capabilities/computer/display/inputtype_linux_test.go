@@ -255,7 +255,13 @@ func TestTypedIntoABrowser(t *testing.T) {
 	t.Parallel()
 	name := managed(t, "900x700")
 	h := openAt(t, name)
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // its processes write on for a moment
+		eventually(t, "the browser's end", func() bool { return os.RemoveAll(dir) == nil })
+	})
 	page := filepath.Join(dir, "page.html")
 	if err := os.WriteFile(page, []byte(browserPage), 0o600); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"sync"
 
 	"github.com/jezek/xgb"
@@ -70,7 +69,7 @@ func (e rawError) Error() string      { return "the X server refused a request o
 // connection that reads them: an extension's own Init would write them while
 // other connections read, and the numbers differ from one server to another.
 var tables = sync.OnceFunc(func() {
-	xgb.Logger = log.New(io.Discard, "", 0) // errors are returned too
+	xgb.Logger.SetOutput(io.Discard) // errors are returned too
 	for n := 64; n < 128; n++ {
 		xgb.NewEventFuncs[n] = func(b []byte) xgb.Event { return rawEvent(b) }
 	}
