@@ -42,7 +42,7 @@ func (f *Face) addInputTools() {
 type aim struct {
 	where
 	Coordinate *wire.Point `json:"coordinate,omitempty" jsonschema:"x and y in pixels of the picture (default: where the pointer is)"`
-	Picture    string      `json:"picture,omitempty" jsonschema:"id of the picture that the coordinates are of (default: the last one, where only one was taken since the last action)"`
+	Picture    string      `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
 }
 
 // act does one action. aimed: it has coordinates, which need a picture. Without
@@ -56,9 +56,6 @@ func (f *Face) act(ctx context.Context, req *sdk.CallToolRequest, who Principal,
 				return nil, err
 			}
 			a.Picture = id
-		}
-		if a.Action != wire.ActWait {
-			f.acted(who, b)
 		}
 		if _, err := f.unary(ctx, b, wire.TypeInput, &a); err != nil {
 			return nil, err
@@ -106,7 +103,7 @@ func (f *Face) click(ctx context.Context, req *sdk.CallToolRequest, who Principa
 type moved struct {
 	where
 	Coordinate wire.Point `json:"coordinate" jsonschema:"x and y in pixels of the picture"`
-	Picture    string     `json:"picture,omitempty" jsonschema:"id of the picture that the coordinates are of (default: the last one, where only one was taken since the last action)"`
+	Picture    string     `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
 }
 
 func (f *Face) mouseMove(ctx context.Context, req *sdk.CallToolRequest, who Principal, in moved) *sdk.CallToolResult {
@@ -129,7 +126,7 @@ func (f *Face) mouseUp(ctx context.Context, req *sdk.CallToolRequest, who Princi
 type drag struct {
 	where
 	Path      []wire.Point `json:"path" jsonschema:"two places or more, x and y each, in pixels of the picture"`
-	Picture   string       `json:"picture,omitempty" jsonschema:"id of the picture that the coordinates are of (default: the last one, where only one was taken since the last action)"`
+	Picture   string       `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
 	Button    string       `json:"button,omitempty" jsonschema:"left (default), middle or right"`
 	Modifiers []string     `json:"modifiers,omitempty" jsonschema:"keys held meanwhile: shift, ctrl, alt, super"`
 }

@@ -59,34 +59,22 @@ type look struct {
 	session string
 	picture Picture
 	at      time.Time
-	// given are the pictures since the last action: conversations that have one
-	// key see each other's, and none knows which is the last.
-	given int
 }
 
 func lookKey(principal, machine string) string { return principal + "\x00" + machine }
 
 // lastLook is the last picture that was sent within the session b.
 func (f *Face) lastLook(who Principal, b store.Sandbox) (Picture, bool) {
-	l, ok := f.look(who, b)
-	return l.picture, ok
-}
-
-func (f *Face) look(who Principal, b store.Sandbox) (look, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l, ok := f.looks[lookKey(who.ID, b.Machine)]
-	return l, ok && l.session == b.ID
+	return l.picture, ok && l.session == b.ID
 }
 
 func (f *Face) setLook(who Principal, b store.Sandbox, p Picture) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	given := 1
-	if was := f.looks[lookKey(who.ID, b.Machine)]; was.session == b.ID {
-		given += was.given
-	}
 	if len(f.looks) >= maxLooks {
 		oldest, when := "", now
 		for k, l := range f.looks {
@@ -96,39 +84,25 @@ func (f *Face) setLook(who Principal, b store.Sandbox, p Picture) {
 		}
 		delete(f.looks, oldest)
 	}
-	f.looks[lookKey(who.ID, b.Machine)] = look{b.ID, p, now, given}
-}
-
-// acted notes that something is done, or tried, after the pictures so far.
-func (f *Face) acted(who Principal, b store.Sandbox) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	k := lookKey(who.ID, b.Machine)
-	if l, ok := f.looks[k]; ok && l.session == b.ID {
-		l.given = 0
-		f.looks[k] = l
-	}
+	f.looks[lookKey(who.ID, b.Machine)] = look{b.ID, p, now}
 }
 
 // aimed is the picture that coordinates count in: the one that the call names,
-// else the last one, where it is clear which that is.
+// else the last one.
 func (f *Face) aimed(who Principal, b store.Sandbox, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	l, ok := f.look(who, b)
+	p, ok := f.lastLook(who, b)
 	if !ok {
 		return "", wire.Errorf(wire.CodeInvalid, "Coordinates are pixels of a picture of the screen, and there is none in this session yet. Take one with local_pc_screenshot first.")
 	}
-	if l.given > 1 {
-		return "", wire.Errorf(wire.CodeInvalid, "More than one picture was taken since the last action, perhaps by another conversation with the same key. Say which one this counts in: pass its id as picture.")
-	}
-	return l.picture.ID, nil
+	return p.ID, nil
 }
 
 func (f *Face) addScreenTools() {
 	add(f, ScopeInput, looks, "local_pc_screenshot", "Take a picture of the screen",
-		"Gives a picture of a screen of the computer, of a part of it, or of one window. Coordinates of the other local_pc tools are pixels of such a picture, from its top left; pass its id as picture with them. "+
+		"Gives a picture of a screen of the computer, of a part of it, or of one window. Coordinates of the other local_pc tools are pixels of the last such picture, from its top left. "+
 			"The person allows it once a session; windows that they hide are black in it.", f.screenshot)
 	add(f, ScopeInput, looks, "local_pc_zoom", "Look closer",
 		"Gives a part of the last picture anew, from the screen's own pixels: small text can be read in it. Coordinates go on counting in the last picture of local_pc_screenshot.", f.zoom)
@@ -187,14 +161,14 @@ func (f *Face) screenshot(ctx context.Context, req *sdk.CallToolRequest, who Pri
 			return nil, err
 		}
 		f.setLook(who, b, p)
-		return pictured(got, p, fmt.Sprintf("Coordinates count in its pixels: (0, 0) to (%d, %d). Pass picture: %q with them.", p.Width-1, p.Height-1, p.ID)), nil
+		return pictured(got, p, fmt.Sprintf("Coordinates count in its pixels: (0, 0) to (%d, %d).", p.Width-1, p.Height-1)), nil
 	})
 }
 
 type zoom struct {
 	where
 	Region  wire.Rect `json:"region" jsonschema:"the part: left, top, right, bottom in pixels of the picture"`
-	Picture string    `json:"picture,omitempty" jsonschema:"id of the picture that the region is of (default: the last one, where only one was taken since the last action)"`
+	Picture string    `json:"picture,omitempty" jsonschema:"id of an earlier picture that the region is of (default: the last one)"`
 	Cursor  bool      `json:"cursor,omitempty" jsonschema:"draw the mouse pointer into it"`
 	bounded
 }

@@ -245,31 +245,6 @@ func TestPicturesAreOfOneSession(t *testing.T) {
 	call(t, s, "local_pc_click", args{"coordinate": []int{1, 1}}).fails("local_pc_screenshot first")
 }
 
-// Two conversations with one key: what one of them aims at is not taken for a
-// place in the other's picture.
-func TestTwoPicturesNeedAName(t *testing.T) {
-	r, screen := screenRig(t, nil)
-	one, two := r.client(t, r.Key, ""), r.client(t, r.Key, "")
-	call(t, one, "local_pc_screenshot", nil).ok(`Pass picture: "pic_1"`)
-	call(t, two, "local_pc_screenshot", args{"max_edge": 800}).ok("pic_2")
-	call(t, one, "local_pc_wait", args{"duration_s": 0}).ok()
-	here := []int{1, 1}
-	call(t, one, "local_pc_click", args{"coordinate": here}).fails("pass its id as picture")
-	call(t, one, "local_pc_zoom", args{"region": []int{0, 0, 9, 9}}).fails("pass its id as picture")
-	call(t, one, "local_pc_click", args{"coordinate": here, "picture": "pic_1"}).ok()
-	call(t, two, "local_pc_screenshot", nil).ok()
-	call(t, two, "local_pc_click", args{"coordinate": here}).ok()
-	var at []string
-	for _, a := range screen.Reached() {
-		if a.Action.Action == wire.ActLeftClick {
-			at = append(at, a.Action.Picture)
-		}
-	}
-	if len(at) != 2 || at[0] != "pic_1" || at[1] == "pic_1" || at[1] == "pic_2" {
-		t.Errorf("it was clicked in %v", at)
-	}
-}
-
 // The person shares another screen than the first: that is the one which is
 // shown, unless the program names one.
 func TestThePersonSharesAnotherScreen(t *testing.T) {
