@@ -252,6 +252,11 @@ func (h *Hands) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 func (h *Hands) Act(ctx context.Context, a hands.Action) error {
 	steps := utf8.RuneCountInString(a.Text) + len(a.Path) + a.Repeat + a.Amount + a.Count
 	_, _, err := h.ask(ctx, opAct, a, nil, h.o.Asked+a.Hold+time.Duration(steps)*200*time.Millisecond)
+	if err == nil { // it works, and may hold something: that is not to wait
+		h.mu.Lock()
+		h.healed = time.Time{}
+		h.mu.Unlock()
+	}
 	return err
 }
 
