@@ -3,6 +3,8 @@ package display
 import (
 	"image"
 	"image/color"
+
+	"localpc/capabilities/computer/space"
 )
 
 // whole is r as it covers area: black where r has nothing.
@@ -56,7 +58,7 @@ func (r *raster) fill(rects []image.Rectangle) {
 func (r *raster) blackBut(rects []image.Rectangle) bool {
 	left := []image.Rectangle{r.rect}
 	for _, b := range rects {
-		left = without(left, b)
+		left = space.Without(left, b)
 	}
 	count := 0
 	for _, l := range left {
@@ -144,29 +146,4 @@ func (r *raster) rgba() *image.RGBA {
 // fromRGBA takes over img, which lies at the device pixel at.
 func fromRGBA(img *image.RGBA, at image.Point) *raster {
 	return &raster{pix: img.Pix, stride: img.Stride, rect: image.Rectangle{Max: img.Rect.Size()}.Add(at), rgb: true}
-}
-
-// without cuts r out of rects, which do not overlap.
-func without(rects []image.Rectangle, r image.Rectangle) []image.Rectangle {
-	var out []image.Rectangle
-	for _, a := range rects {
-		c := a.Intersect(r)
-		if c.Empty() {
-			if !a.Empty() {
-				out = append(out, a)
-			}
-			continue
-		}
-		for _, part := range []image.Rectangle{
-			image.Rect(a.Min.X, a.Min.Y, a.Max.X, c.Min.Y),
-			image.Rect(a.Min.X, c.Max.Y, a.Max.X, a.Max.Y),
-			image.Rect(a.Min.X, c.Min.Y, c.Min.X, c.Max.Y),
-			image.Rect(c.Max.X, c.Min.Y, a.Max.X, c.Max.Y),
-		} {
-			if !part.Empty() {
-				out = append(out, part)
-			}
-		}
-	}
-	return out
 }

@@ -195,7 +195,7 @@ func outside(area image.Rectangle, l space.Layout, dark []int) []image.Rectangle
 	left := []image.Rectangle{area}
 	for _, s := range l.Screens {
 		if !slices.Contains(dark, s.Index) {
-			left = without(left, s.Device)
+			left = space.Without(left, s.Device)
 		}
 	}
 	for _, s := range l.Screens { // two screens may show the same pixels

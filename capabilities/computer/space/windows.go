@@ -78,7 +78,7 @@ func (s Stack) Visible(area image.Rectangle, hide func(Window) bool) []image.Rec
 		shown := []image.Rectangle{w.Frame.Intersect(area)}
 		for _, above := range s[:i] {
 			if !above.Minimized && (!above.Seethrough || hide(above)) {
-				shown = without(shown, above.Frame)
+				shown = Without(shown, above.Frame)
 			}
 		}
 		for _, r := range shown {
@@ -90,8 +90,8 @@ func (s Stack) Visible(area image.Rectangle, hide func(Window) bool) []image.Rec
 	return slices.Clip(out)
 }
 
-// without cuts r out of rects.
-func without(rects []image.Rectangle, r image.Rectangle) []image.Rectangle {
+// Without cuts r out of rects, which do not overlap; nor do what it returns.
+func Without(rects []image.Rectangle, r image.Rectangle) []image.Rectangle {
 	var out []image.Rectangle
 	for _, a := range rects {
 		c := a.Intersect(r)
