@@ -21,6 +21,9 @@ type Terminal struct {
 	answer func(id string, a consent.Answer) error
 	wake   chan struct{} // holds one: there is something to write, or the end
 	done   chan struct{} // closed when the writer has ended
+	// writing is held from the first byte of a card until it was told to be
+	// shown: a line can be the answer to what was written a moment ago.
+	writing sync.Mutex
 
 	mu     sync.Mutex
 	card   *Card    // guarded by mu; nil: none is open
@@ -67,12 +70,18 @@ func (t *Terminal) write() {
 		text, asked, closed := strings.Join(t.queue, ""), t.asked, t.closed
 		t.queue, t.asked = nil, ""
 		t.mu.Unlock()
-		if _, err := io.WriteString(t.out, text); err == nil && asked != "" {
-			t.shown(asked)
-		}
+		t.put(text, asked)
 		if closed {
 			return
 		}
+	}
+}
+
+func (t *Terminal) put(text, asked string) {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if _, err := io.WriteString(t.out, text); err == nil && asked != "" {
+		t.shown(asked)
 	}
 }
 
@@ -142,9 +151,11 @@ func (t *Terminal) Read(in io.Reader) {
 		if err != nil {
 			return // what has no newline was not entered
 		}
+		t.writing.Lock()
 		t.mu.Lock()
 		card, digits := t.card, t.digits
 		t.mu.Unlock()
+		t.writing.Unlock()
 		if card == nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -361,6 +362,46 @@ func (s *screen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// quick is a terminal whose person answers as soon as a card is on it.
+type quick struct {
+	screen
+	keyboard io.Writer
+}
+
+func (q *quick) Write(p []byte) (int, error) {
+	n, err := q.screen.Write(p)
+	if strings.Contains(string(p), "Type  ") {
+		go io.WriteString(q.keyboard, "d\n")
+	}
+	return n, err
+}
+
+// An answer that comes at once is an answer: it does not overtake the word
+// that its card is shown.
+func TestAQuickAnswerCounts(t *testing.T) {
+	r, w := io.Pipe()
+	var shown atomic.Bool
+	answers := make(chan bool, 1)
+	term := control.NewTerminal(&quick{keyboard: w}, func(string) {
+		time.Sleep(50 * time.Millisecond)
+		shown.Store(true)
+	}, func(string, consent.Answer) error {
+		answers <- shown.Load()
+		return nil
+	})
+	done := make(chan struct{})
+	go func() { defer close(done); term.Read(r) }()
+	if _, err := term.Present(runCard().Request, snapshot.CardInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	if !<-answers {
+		t.Error("the answer was given before its card was told to be shown")
+	}
+	w.Close()
+	<-done
+	term.Close()
 }
 
 func TestTerminal(t *testing.T) {
