@@ -54,7 +54,7 @@ func (s *socket) carry(ctx context.Context, id string) {
 // one with its answer.
 func (s *socket) carryOnce(ctx context.Context, id *string) error {
 	header := http.Header{"Authorization": {"Bearer " + s.token()}, wire.BulkHeader: {*id}}
-	conn, resp, err := s.c.o.Network.DialBulk(ctx, s.c.bulk, header, wire.Subprotocol)
+	conn, resp, err := s.c.o.Network.Dial(ctx, s.c.bulk, header, wire.Subprotocol)
 	if err != nil {
 		if resp == nil {
 			return fmt.Errorf("dial: %w", err)

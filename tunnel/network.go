@@ -149,11 +149,6 @@ func (t *throughProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 // Dial opens a WebSocket to an address of the scheme ws or wss. Where the
 // server answers with something else, the response comes with the error.
 func (n *Network) Dial(ctx context.Context, address string, header http.Header, subprotocols ...string) (*websocket.Conn, *http.Response, error) {
-	return n.dial(ctx, websocket.Dialer{Subprotocols: subprotocols}, address, header)
-}
-
-// DialBulk is Dial for a socket of package bulk.
-func (n *Network) DialBulk(ctx context.Context, address string, header http.Header, subprotocols ...string) (*websocket.Conn, *http.Response, error) {
 	return n.dial(ctx, websocket.Dialer{Subprotocols: subprotocols, WriteBufferSize: bulk.WriteBuffer, WriteBufferPool: bulk.Buffers}, address, header)
 }
 
