@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ type bridge struct {
 
 	mu      sync.Mutex
 	version string                        // of the protocol, as agreed at initialize; guarded by mu
-	session string                        // the hub's, if it has such; guarded by mu
+	session string                        // the hub's, else one of its own; guarded by mu
 	flights map[string]context.CancelFunc // calls under way, by id; guarded by mu
 	looking bool                          // for the program to run; guarded by mu
 	wg      sync.WaitGroup
@@ -74,6 +75,9 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	defer cancel()
 	b.ctx = ctx
 	b.flights = map[string]context.CancelFunc{}
+	// The newer protocol has no sessions, but a hub tells conversations apart by
+	// them: each bridge is one.
+	b.session = "b" + rand.Text()
 	// A read of standard input cannot be broken off: the process ends with it.
 	lines, failed := make(chan []byte), make(chan error, 1)
 	go func() { failed <- readLines(ctx, in, lines) }()

@@ -305,3 +305,42 @@ func TestMCPNeedsAKeyForAnotherHub(t *testing.T) {
 		t.Errorf("without a key it ended with %d", code)
 	}
 }
+
+// heard notes the session that each request names.
+type heard struct {
+	mu       sync.Mutex
+	sessions []string
+}
+
+func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	h.sessions = append(h.sessions, r.Header.Get("Mcp-Session-Id"))
+	h.mu.Unlock()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Two chats have a bridge each, and one key: the hub can tell them apart,
+// whatever version of the protocol they speak.
+func TestBridgesAreToldApart(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	p := tunneltest.New(t, (&tunneltest.Folder{Dir: t.TempDir()}).Handle)
+	last := map[string]string{}
+	for i, protocol := range []string{"", "", "2025-11-25", "2025-11-25"} {
+		h := &heard{}
+		b := startBridge(t, &bridge{hub: func() (string, string, error) { return p.URL, p.Key, nil }, unreachable: notRunning, http: &http.Client{Transport: h}})
+		s := b.dial(t, protocol, nil)
+		for range 2 {
+			if _, failed := toolText(t, s, "list_machines", nil); failed {
+				t.Fatal("the call failed")
+			}
+		}
+		h.mu.Lock()
+		calls := h.sessions[len(h.sessions)-2:]
+		h.mu.Unlock()
+		who := fmt.Sprintf("chat %d of protocol %q", i, protocol)
+		if calls[0] == "" || calls[0] != calls[1] || last[calls[0]] != "" {
+			t.Errorf("%s names the sessions %q, and so does %s", who, calls, last[calls[0]])
+		}
+		last[calls[0]] = who
+	}
+}

@@ -53,7 +53,7 @@ func TestClaudeCode(t *testing.T) {
 		t.Fatalf("the model was given %q\n%s", gave, out)
 	}
 	// Text of a file is given as it is, so that the model can copy it.
-	for i, want := range []string{"Mac-1", "notes/plan.md", "42", `"one\ntwo\n"`, "declined this", `"type":"image"`, "Clicked at (728, 409)."} {
+	for i, want := range []string{"Mac-1", "notes/plan.md", "42", `"one\ntwo\n"`, "declined this", `"type":"image"`, "Clicked at (728, 409), in picture pic_1."} {
 		if !strings.Contains(gave[i], want) {
 			t.Errorf("%s gave the model %s, without %q", m.Steps[i].Tool, gave[i], want)
 		}

@@ -59,7 +59,7 @@ func (f *Face) listWindows(ctx context.Context, req *sdk.CallToolRequest, who Pr
 		if err != nil {
 			return nil, err
 		}
-		p, _ := f.lastLook(who, b)
+		p, _ := f.lastLook(lookBy(who, req, b), b)
 		var s strings.Builder
 		rows := []shownWindow{}
 		for _, w := range got.Windows {

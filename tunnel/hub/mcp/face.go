@@ -102,7 +102,7 @@ type Face struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // jobs, commands, sessions being opened
 	// The constants of these names; tests are less patient.
-	bodyWithin, writeWithin time.Duration
+	bodyWithin, writeWithin, lookFor time.Duration
 
 	mu       sync.Mutex
 	closed   bool                    // guarded by mu: nothing new begins
@@ -111,7 +111,7 @@ type Face struct {
 	jobs     map[string]*job         // under way, by id; guarded by mu
 	openings map[string]*opening     // guarded by mu
 	commands map[string]*command     // by handle; guarded by mu
-	looks    map[string]look         // by lookKey; guarded by mu
+	looks    map[lookOf]look         // guarded by mu
 }
 
 // New makes a face that ends with ctx or Close. What an earlier one left
@@ -134,7 +134,7 @@ func New(ctx context.Context, o Options) (*Face, error) {
 		return nil, err
 	}
 	f := &Face{o: o, scope: map[string]string{}, active: map[string]int{}, calls: map[callKey][]*httpCall{}, jobs: map[string]*job{},
-		openings: map[string]*opening{}, commands: map[string]*command{}, looks: map[string]look{}, bodyWithin: bodyWithin, writeWithin: writeWithin}
+		openings: map[string]*opening{}, commands: map[string]*command{}, looks: map[lookOf]look{}, bodyWithin: bodyWithin, writeWithin: writeWithin, lookFor: lookFor}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	so := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}}
 	more := func(*sdk.Server) {}

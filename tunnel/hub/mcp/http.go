@@ -33,6 +33,11 @@ const (
 	maxActive = 64
 )
 
+// conversationHeader names a session of the protocol. This face keeps none; a name
+// is given to a client that begins one, and all it says is which calls belong
+// together. Newer versions of the protocol have no such sessions.
+const conversationHeader = "Mcp-Session-Id"
+
 // MetadataPath is where Metadata is served, before the path of the resource.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
@@ -193,6 +198,9 @@ func (f *Face) serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	all := messages(body)
 	for _, m := range all {
+		if m.Method == "initialize" {
+			w.Header().Set(conversationHeader, newID("c"))
+		}
 		if need := f.scope[m.Params.Name]; m.Method == "tools/call" && need != "" && !slices.Contains(who.Scopes, need) {
 			f.insufficient(w, need)
 			return

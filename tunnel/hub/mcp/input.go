@@ -42,7 +42,7 @@ func (f *Face) addInputTools() {
 type aim struct {
 	where
 	Coordinate *wire.Point `json:"coordinate,omitempty" jsonschema:"x and y in pixels of the picture (default: where the pointer is)"`
-	Picture    string      `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
+	Picture    string      `json:"picture,omitempty" jsonschema:"id of the picture that the coordinates are of (default: the last one of local_pc_screenshot; the answer says which)"`
 }
 
 // act does one action. aimed: it has coordinates, which need a picture. Without
@@ -51,11 +51,13 @@ func (f *Face) act(ctx context.Context, req *sdk.CallToolRequest, who Principal,
 	return f.onScreen(ctx, req, who, in, title, func(ctx context.Context, b store.Sandbox) (*sdk.CallToolResult, error) {
 		a.SessionID, a.Picture, a.WaitMS = b.ID, picture, f.patience()
 		if aimed {
-			id, err := f.aimed(who, b, picture)
+			id, err := f.aimed(lookBy(who, req, b), b, picture)
 			if err != nil {
 				return nil, err
 			}
-			a.Picture = id
+			if a.Picture = id; picture == "" {
+				done = strings.TrimSuffix(done, ".") + ", in picture " + id + "."
+			}
 		}
 		if _, err := f.unary(ctx, b, wire.TypeInput, &a); err != nil {
 			return nil, err
@@ -103,7 +105,7 @@ func (f *Face) click(ctx context.Context, req *sdk.CallToolRequest, who Principa
 type moved struct {
 	where
 	Coordinate wire.Point `json:"coordinate" jsonschema:"x and y in pixels of the picture"`
-	Picture    string     `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
+	Picture    string     `json:"picture,omitempty" jsonschema:"id of the picture that the coordinates are of (default: the last one of local_pc_screenshot; the answer says which)"`
 }
 
 func (f *Face) mouseMove(ctx context.Context, req *sdk.CallToolRequest, who Principal, in moved) *sdk.CallToolResult {
@@ -126,7 +128,7 @@ func (f *Face) mouseUp(ctx context.Context, req *sdk.CallToolRequest, who Princi
 type drag struct {
 	where
 	Path      []wire.Point `json:"path" jsonschema:"two places or more, x and y each, in pixels of the picture"`
-	Picture   string       `json:"picture,omitempty" jsonschema:"id of an earlier picture that the coordinates are of (default: the last one)"`
+	Picture   string       `json:"picture,omitempty" jsonschema:"id of the picture that the coordinates are of (default: the last one of local_pc_screenshot; the answer says which)"`
 	Button    string       `json:"button,omitempty" jsonschema:"left (default), middle or right"`
 	Modifiers []string     `json:"modifiers,omitempty" jsonschema:"keys held meanwhile: shift, ctrl, alt, super"`
 }

@@ -22,8 +22,13 @@ const (
 	// usualBytes of a picture keep its result, as base64, below the megabyte that
 	// some clients let through.
 	usualBytes = 700_000
-	// maxLooks are the programs and computers whose last picture is known.
+	// maxLooks are the conversations and computers whose last picture is known.
 	maxLooks = 4096
+	// lookFor is how long a picture is the last one of a client that does not say
+	// which conversation a call belongs to: it may be another one's.
+	lookFor = 5 * time.Minute
+	// maxConversation is the most bytes of the name of one.
+	maxConversation = 128
 )
 
 // PictureMeta is where the result of a picture has what a program needs of it, a
@@ -53,30 +58,50 @@ func (p Picture) In(x, y int) (at wire.Point, ok bool) {
 	return wire.Point{(2*x + 1) * p.Width / (2 * w), (2*y + 1) * p.Height / (2 * h)}, true
 }
 
-// look is the last picture of a screen that a program got: what its coordinates
-// count in.
+// look is the last picture of a screen that a conversation got: what its
+// coordinates count in.
 type look struct {
 	session string
 	picture Picture
 	at      time.Time
 }
 
-func lookKey(principal, machine string) string { return principal + "\x00" + machine }
-
-// lastLook is the last picture that was sent within the session b.
-func (f *Face) lastLook(who Principal, b store.Sandbox) (Picture, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	l, ok := f.looks[lookKey(who.ID, b.Machine)]
-	return l.picture, ok && l.session == b.ID
+// conversation is what the client calls the one that a call belongs to: two chats
+// of one program, with one key, aim at different pictures. "" for a client that
+// has no sessions of the protocol: it shares the last picture of its key.
+func conversation(req *sdk.CallToolRequest) string {
+	if req.Extra == nil {
+		return ""
+	}
+	name := req.Extra.Header.Get(conversationHeader)
+	if len(name) > maxConversation {
+		return ""
+	}
+	return name
 }
 
-func (f *Face) setLook(who Principal, b store.Sandbox, p Picture) {
+// lookOf names whose last picture it is: within the session b.
+type lookOf struct{ principal, machine, conversation string }
+
+func lookBy(who Principal, req *sdk.CallToolRequest, b store.Sandbox) lookOf {
+	return lookOf{who.ID, b.Machine, conversation(req)}
+}
+
+// lastLook is the last picture that was sent within the session b.
+func (f *Face) lastLook(of lookOf, b store.Sandbox) (Picture, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l, ok := f.looks[of]
+	old := of.conversation == "" && time.Since(l.at) > f.lookFor
+	return l.picture, ok && l.session == b.ID && !old
+}
+
+func (f *Face) setLook(of lookOf, b store.Sandbox, p Picture) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	if len(f.looks) >= maxLooks {
-		oldest, when := "", now
+		oldest, when := lookOf{}, now
 		for k, l := range f.looks {
 			if l.at.Before(when) {
 				oldest, when = k, l.at
@@ -84,25 +109,25 @@ func (f *Face) setLook(who Principal, b store.Sandbox, p Picture) {
 		}
 		delete(f.looks, oldest)
 	}
-	f.looks[lookKey(who.ID, b.Machine)] = look{b.ID, p, now}
+	f.looks[of] = look{b.ID, p, now}
 }
 
 // aimed is the picture that coordinates count in: the one that the call names,
 // else the last one.
-func (f *Face) aimed(who Principal, b store.Sandbox, named string) (string, error) {
+func (f *Face) aimed(of lookOf, b store.Sandbox, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	p, ok := f.lastLook(who, b)
+	p, ok := f.lastLook(of, b)
 	if !ok {
-		return "", wire.Errorf(wire.CodeInvalid, "Coordinates are pixels of a picture of the screen, and there is none in this session yet. Take one with local_pc_screenshot first.")
+		return "", wire.Errorf(wire.CodeInvalid, "Coordinates are pixels of a picture of the screen, and none was taken here of late. Take one with local_pc_screenshot first.")
 	}
 	return p.ID, nil
 }
 
 func (f *Face) addScreenTools() {
 	add(f, ScopeInput, looks, "local_pc_screenshot", "Take a picture of the screen",
-		"Gives a picture of a screen of the computer, of a part of it, or of one window. Coordinates of the other local_pc tools are pixels of the last such picture, from its top left. "+
+		"Gives a picture of a screen of the computer, of a part of it, or of one window. Coordinates of the other local_pc tools are pixels of the last such picture, from its top left, unless they name another by its id. "+
 			"The person allows it once a session; windows that they hide are black in it.", f.screenshot)
 	add(f, ScopeInput, looks, "local_pc_zoom", "Look closer",
 		"Gives a part of the last picture anew, from the screen's own pixels: small text can be read in it. Coordinates go on counting in the last picture of local_pc_screenshot.", f.zoom)
@@ -160,7 +185,7 @@ func (f *Face) screenshot(ctx context.Context, req *sdk.CallToolRequest, who Pri
 		if err != nil {
 			return nil, err
 		}
-		f.setLook(who, b, p)
+		f.setLook(lookBy(who, req, b), b, p)
 		return pictured(got, p, fmt.Sprintf("Coordinates count in its pixels: (0, 0) to (%d, %d).", p.Width-1, p.Height-1)), nil
 	})
 }
@@ -168,14 +193,14 @@ func (f *Face) screenshot(ctx context.Context, req *sdk.CallToolRequest, who Pri
 type zoom struct {
 	where
 	Region  wire.Rect `json:"region" jsonschema:"the part: left, top, right, bottom in pixels of the picture"`
-	Picture string    `json:"picture,omitempty" jsonschema:"id of an earlier picture that the region is of (default: the last one)"`
+	Picture string    `json:"picture,omitempty" jsonschema:"id of the picture that the region is of (default: the last one of local_pc_screenshot)"`
 	Cursor  bool      `json:"cursor,omitempty" jsonschema:"draw the mouse pointer into it"`
 	bounded
 }
 
 func (f *Face) zoom(ctx context.Context, req *sdk.CallToolRequest, who Principal, in zoom) *sdk.CallToolResult {
 	return f.onScreen(ctx, req, who, in.where, "look closer at the screen", func(ctx context.Context, b store.Sandbox) (*sdk.CallToolResult, error) {
-		of, err := f.aimed(who, b, in.Picture)
+		of, err := f.aimed(lookBy(who, req, b), b, in.Picture)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +210,7 @@ func (f *Face) zoom(ctx context.Context, req *sdk.CallToolRequest, who Principal
 		if err != nil {
 			return nil, err
 		}
-		return pictured(got, p, "It is for looking only: coordinates still count in the picture before."), nil
+		return pictured(got, p, "It is for looking only: coordinates still count in picture "+of+"."), nil
 	})
 }
 
@@ -236,10 +261,10 @@ func (f *Face) cursorPosition(ctx context.Context, req *sdk.CallToolRequest, who
 			return nil, err
 		}
 		structured := map[string]any{"device": wire.Point{c.X, c.Y}, "monitor": c.Monitor}
-		p, known := f.lastLook(who, b)
+		p, known := f.lastLook(lookBy(who, req, b), b)
 		if at, ok := p.In(c.X, c.Y); known && ok {
 			structured["x"], structured["y"], structured["picture"] = at[0], at[1], p.ID
-			return said(fmt.Sprintf("x=%d, y=%d in the last picture.", at[0], at[1]), structured), nil
+			return said(fmt.Sprintf("x=%d, y=%d in the last picture, %s.", at[0], at[1], p.ID), structured), nil
 		}
 		say := fmt.Sprintf("The pointer is on screen %d, at (%d, %d) of the computer's own pixels; ", c.Monitor, c.X, c.Y)
 		if known {

@@ -87,8 +87,8 @@ func TestLookingAndAiming(t *testing.T) {
 			if shot.all != nil {
 				t.Errorf("a picture has structured content, which some clients show their model in its place: %v", shot.all)
 			}
-			call(t, s, "local_pc_click", args{"coordinate": []int{728, 409}, "modifiers": []string{"ctrl", "shift"}}).ok("Clicked at (728, 409).")
-			zoomed := call(t, s, "local_pc_zoom", args{"region": []int{0, 0, 364, 204}}).ok("looking only")
+			call(t, s, "local_pc_click", args{"coordinate": []int{728, 409}, "modifiers": []string{"ctrl", "shift"}}).ok("Clicked at (728, 409), in picture pic_1.")
+			zoomed := call(t, s, "local_pc_zoom", args{"region": []int{0, 0, 364, 204}}).ok("looking only", "count in picture pic_1.")
 			if _, p := zoomed.picture(); p.Shows != (wire.Rect{-1920, 0, -1440, 269}) || p.Width != 480 {
 				t.Errorf("looking closer shows %+v", p)
 			}
@@ -243,6 +243,40 @@ func TestPicturesAreOfOneSession(t *testing.T) {
 	}
 	call(t, s, "list_directory", nil).ok() // opens another session
 	call(t, s, "local_pc_click", args{"coordinate": []int{1, 1}}).fails("local_pc_screenshot first")
+}
+
+// Two chats of one program have one key. What one of them aims at counts in its
+// own picture, where the protocol tells the two apart; where it does not, the
+// answer says which picture it counted in, and a place can name its own.
+func TestTwoChatsWithOneKey(t *testing.T) {
+	for _, protocol := range []string{"2025-11-25", ""} {
+		t.Run("protocol "+protocol, func(t *testing.T) {
+			t.Parallel()
+			r, screen := screenRig(t, nil)
+			one, two := r.client(t, r.Key, protocol), r.client(t, r.Key, protocol)
+			call(t, one, "local_pc_screenshot", nil).ok("pic_1", "1456 × 819")
+			if protocol != "" {
+				call(t, two, "local_pc_click", args{"coordinate": []int{1, 1}}).fails("local_pc_screenshot first")
+			}
+			call(t, two, "local_pc_screenshot", args{"max_edge": 800}).ok("pic_2", "800 × 450")
+			ones := "pic_1"
+			if protocol == "" {
+				ones = "pic_2"
+			}
+			call(t, one, "local_pc_click", args{"coordinate": []int{728, 409}}).ok("Clicked at (728, 409), in picture " + ones + ".")
+			call(t, two, "local_pc_click", args{"coordinate": []int{400, 225}}).ok("in picture pic_2.")
+			call(t, one, "local_pc_drag", args{"path": [][]int{{1, 1}, {5, 5}}}).ok("in picture " + ones + ".")
+			call(t, one, "local_pc_cursor_position", nil).ok(ones)
+			call(t, one, "local_pc_zoom", args{"region": []int{0, 0, 9, 9}}).ok("count in picture " + ones + ".")
+			call(t, one, "local_pc_click", args{"coordinate": []int{728, 409}, "picture": "pic_1"}).ok("Clicked at (728, 409).")
+			want := []string{ones, "pic_2", ones, "pic_1"}
+			for i, a := range screen.Reached() {
+				if a.Action.Picture != want[i] {
+					t.Errorf("action %d counted in %s, not %s", i, a.Action.Picture, want[i])
+				}
+			}
+		})
+	}
 }
 
 // The person shares another screen than the first: that is the one which is
