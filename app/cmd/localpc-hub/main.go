@@ -100,6 +100,11 @@ func (c *cli) parse(args []string) error {
 		}
 		c.data = filepath.Join(dir, "localpc-hub")
 	}
+	// What is printed about it has to be right from everywhere.
+	var err error
+	if c.data, err = filepath.Abs(c.data); err != nil {
+		return fmt.Errorf("%s: %w", c.data, err)
+	}
 	return nil
 }
 

@@ -420,3 +420,29 @@ func TestEmbeddedData(t *testing.T) {
 		t.Errorf("with the key: %s", resp.Status)
 	}
 }
+
+// Folders and files are named from where one stands, too; what is printed about
+// them is right from everywhere.
+func TestNamedFromHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"hub", "./a b/50%#?x"} {
+		full, copied := filepath.Join(here, dir), "copy of "+filepath.Base(dir)
+		if code, _, errs := cmd(t, "key", "add", "Program", "--data", dir); code != 0 || !strings.Contains(errs, full) {
+			t.Errorf("key add: %d %s", code, errs)
+		}
+		for _, args := range [][]string{{"user", "add", "Ann"}, {"machine", "add", "PC", "--public-url", "http://127.0.0.1:4417"}, {"backup", copied}, {"restore", copied}} {
+			if code, _, errs := cmd(t, append(args, "--data", dir)...); code != 0 {
+				t.Errorf("%s in %q: %d %s", args[0], dir, code, errs)
+			}
+		}
+		for _, d := range []string{dir, full} {
+			if code, out, errs := cmd(t, "key", "list", "--data", d); code != 0 || strings.Count(out, "\n") != 2 {
+				t.Errorf("the keys in %q: %d %s%s", d, code, out, errs)
+			}
+		}
+	}
+}

@@ -163,8 +163,7 @@ func setAside(dir string) (string, error) {
 
 // withFile opens one database file that nobody else uses, alone as it is.
 func withFile(ctx context.Context, path string, do func(*sql.DB) error) error {
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: url.Values{"_pragma": {"journal_mode(DELETE)", "synchronous(FULL)"}}.Encode()}
-	db, err := sql.Open("sqlite", u.String())
+	db, err := sql.Open("sqlite", address(path, url.Values{"_pragma": {"journal_mode(DELETE)", "synchronous(FULL)"}}))
 	if err != nil {
 		return err
 	}

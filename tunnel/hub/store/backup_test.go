@@ -259,3 +259,25 @@ func TestPokes(t *testing.T) {
 		t.Errorf("20 pokes at once were heard as %d", n+1)
 	}
 }
+
+// Folders and files are named from where one stands, too.
+func TestRestoreFromHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := open(t, "data")
+	k, err := s.AddKey(t.Context(), OwnerID, "Program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Backup(t.Context(), "copy"); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"other", "50%#?x"} {
+		if _, err := Restore(t.Context(), dir, "copy"); err != nil {
+			t.Errorf("restore to %q: %v", dir, err)
+			continue
+		}
+		if keys, err := open(t, dir).Keys(t.Context(), OwnerID); err != nil || len(keys) != 1 || keys[0].ID != k.ID {
+			t.Errorf("%q has %v, %v", dir, keys, err)
+		}
+	}
+}

@@ -87,11 +87,10 @@ func openData(ctx context.Context, dir string, migrate func(*Store, context.Cont
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: url.Values{
+	db, err := sql.Open("sqlite", address(path, url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)"},
 		"_txlock": {"immediate"},
-	}.Encode()}
-	db, err := sql.Open("sqlite", u.String())
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("hub data %s: %w", path, err)
 	}
@@ -109,6 +108,13 @@ func openData(ctx context.Context, dir string, migrate func(*Store, context.Cont
 		return nil, fmt.Errorf("hub data %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// address names a database file for SQLite. Without the two slashes of a URL it
+// is a path in whatever way it is written; behind them a relative one, or one
+// with a drive, would begin with a host.
+func address(path string, options url.Values) string {
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: options.Encode()}).String()
 }
 
 // prepare makes the directory and the files before SQLite does, since it
