@@ -259,6 +259,19 @@ func (b *book) kept() int {
 	return n
 }
 
+// waiting counts the frames that noted tasks will answer.
+func (b *book) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, p := range b.pages {
+		p.task.mu.Lock()
+		n += p.task.waiting
+		p.task.mu.Unlock()
+	}
+	return n
+}
+
 func TestControlErrors(t *testing.T) {
 	h := newHub(t)
 	m, p := online(t, h, nil)

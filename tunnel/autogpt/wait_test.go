@@ -126,11 +126,11 @@ func TestAllowedLate(t *testing.T) {
 // A repeat that comes while the card is open waits with it.
 func TestRepeatJoinsTheCard(t *testing.T) {
 	t.Parallel()
-	who, _, p := waiting(t, nil)
+	who, m, p := waiting(t, nil)
 	p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
 	p.fails("EXECUTE_COMMAND", makeIt, msg.CodePending)
 	p.ask("EXECUTE_COMMAND", "third", object{"cwd": root, "command": "make", "shell": "auto", "env": object{}}) // the same, in other words
-	p.call("PING", object{})
+	within(t, "the third's joining", func() bool { return m.c.book.waiting() == 1 })
 	who.says(t, nil)
 	who.finishes(t)
 	if code := exitCode(t, p.next()); code != 1 || len(who.asked) != 1 {
