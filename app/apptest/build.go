@@ -9,15 +9,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // static programs are built without cgo, as they are shipped.
 var static = []string{"localpc-spawn", "localpc-hub"}
 
-// Install builds main packages of this module as they are shipped and puts
-// them, by their last names, into one folder that is first in the desktop's
-// PATH. It returns that folder.
+// built names the packages that this test program has built.
+var built sync.Map
+
+// Install builds main packages of this module as they are shipped, each once
+// in a test program, and puts them, by their last names, into one folder that
+// is first in the desktop's PATH. It returns that folder.
 func (d *Desktop) Install(packages ...string) string {
 	d.t.Helper()
 	root, err := exec.Command("go", "env", "GOMOD").Output()
@@ -34,13 +38,16 @@ func (d *Desktop) Install(packages ...string) string {
 	must(d.t, os.MkdirAll(bin, 0o755))
 	for _, pkg := range packages {
 		name := filepath.Base(pkg)
-		cmd := exec.Command("go", "build", "-tags", "gles", "-o", filepath.Join(cache, name), pkg)
-		cmd.Env = os.Environ()
-		if slices.Contains(static, name) {
-			cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
-		}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			d.t.Fatalf("build %s: %v\n%s", pkg, err, out)
+		if _, ok := built.Load(pkg); !ok {
+			cmd := exec.Command("go", "build", "-tags", "gles", "-o", filepath.Join(cache, name), pkg)
+			cmd.Env = os.Environ()
+			if slices.Contains(static, name) {
+				cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
+			}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				d.t.Fatalf("build %s: %v\n%s", pkg, err, out)
+			}
+			built.Store(pkg, true)
 		}
 		must(d.t, copyFile(filepath.Join(cache, name), filepath.Join(bin, name)))
 	}

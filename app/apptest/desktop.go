@@ -81,6 +81,7 @@ type Desktop struct {
 	mu       sync.Mutex
 	procs    []*Process
 	portal   *portal
+	unsaved  []func()           // write the pictures that a failure's reader wants
 	seen     map[uint64][]Word  // recognised pictures, by hash
 	offset   struct{ x, y int } // of the inner screen on the outer
 }
@@ -227,6 +228,11 @@ func (d *Desktop) Env() []string {
 // stop ends everything: first what the test started, then the desktop, each
 // in the reverse order of its start, then whatever still carries the token.
 func (d *Desktop) stop() {
+	if d.t.Failed() {
+		for _, save := range d.unsaved {
+			save()
+		}
+	}
 	if d.t.Failed() && d.x != nil {
 		if img, err := d.capture(); err == nil {
 			d.save("at-the-end", img)

@@ -28,6 +28,9 @@ var hashSeed = maphash.MakeSeed()
 // colour's buttons made dark on light; and that without frames.
 const looks = 3
 
+// What goes over every pixel is left out of the race detector (go:norace): the
+// pictures belong to one goroutine, and it would take ten times as long.
+
 // recognise reads the words of a part of the screen; the same picture is read
 // once a look.
 func (d *Desktop) recognise(img *image.RGBA, look int) ([]Word, error) {
@@ -65,6 +68,7 @@ func (d *Desktop) recognise(img *image.RGBA, look int) ([]Word, error) {
 	return words, nil
 }
 
+//go:norace
 func toGray(img *image.RGBA) *image.Gray {
 	b := img.Bounds()
 	g := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
@@ -79,6 +83,8 @@ func toGray(img *image.RGBA) *image.Gray {
 }
 
 // dark says whether most of the picture is darker than middle gray.
+//
+//go:norace
 func dark(g *image.Gray) bool {
 	n := 0
 	for _, v := range g.Pix {
@@ -89,6 +95,7 @@ func dark(g *image.Gray) bool {
 	return n > len(g.Pix)/2
 }
 
+//go:norace
 func invert(g *image.Gray) {
 	for i, v := range g.Pix {
 		g.Pix[i] = 255 - v
@@ -98,6 +105,8 @@ func invert(g *image.Gray) {
 // flatten makes every place dark on light: it tiles the picture and measures
 // each pixel against the commonest shade around it, so that a white word on a
 // blue button comes out like a black one on white.
+//
+//go:norace
 func flatten(g *image.Gray) {
 	const tile, besideX, besideY = 8, 10, 6 // a look around that stays inside a button
 	w, h := g.Rect.Dx(), g.Rect.Dy()
@@ -135,6 +144,8 @@ func flatten(g *image.Gray) {
 // unframe takes the outlines of buttons, fields and boxes away: a reader takes
 // a word in a frame for a drawing. A frame is what hangs together and is wider
 // and taller than any letter.
+//
+//go:norace
 func unframe(g *image.Gray) {
 	const wide, tall, ink = 36, 18, 215
 	w, h := g.Rect.Dx(), g.Rect.Dy()
@@ -172,6 +183,8 @@ func unframe(g *image.Gray) {
 }
 
 // enlarge scales by a whole number, with straight interpolation.
+//
+//go:norace
 func enlarge(g *image.Gray, n int) *image.Gray {
 	w, h := g.Rect.Dx(), g.Rect.Dy()
 	out := image.NewGray(image.Rect(0, 0, w*n, h*n))

@@ -273,10 +273,17 @@ func (d *Desktop) capture() (*image.RGBA, error) {
 		return nil, errors.New("the screen has fewer than 32 bits a pixel")
 	}
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
-	for i := 0; i < w*h*4; i += 4 {
-		img.Pix[i], img.Pix[i+1], img.Pix[i+2], img.Pix[i+3] = r.Data[i+2], r.Data[i+1], r.Data[i], 255
-	}
+	fromBGR(img.Pix, r.Data)
 	return img, nil
+}
+
+// fromBGR turns the X server's pixels into those of an image.
+//
+//go:norace
+func fromBGR(pix, data []byte) {
+	for i := 0; i < len(pix); i += 4 {
+		pix[i], pix[i+1], pix[i+2], pix[i+3] = data[i+2], data[i+1], data[i], 255
+	}
 }
 
 // Screenshot captures the inner screen and keeps it as NAME.png in Artifacts.
@@ -300,8 +307,14 @@ func (d *Desktop) Picture(name string, part image.Rectangle) []byte {
 // Keep keeps a picture as NAME.png in Artifacts.
 func (d *Desktop) Keep(name string, img image.Image) { d.t.Helper(); d.save(name, img) }
 
+// save writes a picture where somebody will look at it. Of a test that passes
+// nobody does, unless $LOCALPC_ARTIFACTS says so: until then it only remembers.
 func (d *Desktop) save(name string, img image.Image) {
 	d.t.Helper()
+	if os.Getenv("LOCALPC_ARTIFACTS") == "" && !d.t.Failed() {
+		d.unsaved = append(d.unsaved, func() { d.save(name, img) })
+		return
+	}
 	file := filepath.Join(d.Artifacts, strings.ReplaceAll(name, "/", "-")+".png")
 	f, err := os.Create(file)
 	if err != nil {

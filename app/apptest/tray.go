@@ -22,7 +22,14 @@ func (d *Desktop) TrayIcon() (where image.Rectangle, ok bool) {
 		return image.Rectangle{}, false
 	}
 	img := d.Capture()
-	r := panel.Rect.Intersect(img.Bounds()).Inset(3) // without the panel's border
+	where = drawn(img, panel.Rect.Intersect(img.Bounds()).Inset(3)) // without the panel's border
+	return where, where.Dx() >= 6 && where.Dy() >= 6
+}
+
+// drawn is the part of r that is not of the colour in its middle.
+//
+//go:norace
+func drawn(img *image.RGBA, r image.Rectangle) (where image.Rectangle) {
 	ground := img.RGBAAt(r.Min.X+r.Dx()/2, r.Min.Y+r.Dy()/2)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {
@@ -31,7 +38,7 @@ func (d *Desktop) TrayIcon() (where image.Rectangle, ok bool) {
 			}
 		}
 	}
-	return where, where.Dx() >= 6 && where.Dy() >= 6
+	return where
 }
 
 func differs(a, b color.RGBA) bool {
