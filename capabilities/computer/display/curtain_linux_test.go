@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
 	"localpc/capabilities/computer/hands"
@@ -195,5 +196,79 @@ func TestHiddenFromTheFirst(t *testing.T) {
 		x.Process.Kill()
 		x.Wait()
 		eventually(t, "its end", func() bool { return !shoot() })
+	}
+}
+
+// family is a program with a public and a private window, each with a dialog and
+// menus, and one menu that comes and goes.
+func family() {
+	x, err := dialX11(os.Getenv("DISPLAY"))
+	if err != nil {
+		os.Exit(1)
+	}
+	show := func(at image.Rectangle, colour, menu uint32, title string, of xproto.Window) xproto.Window {
+		w, _ := xproto.NewWindowId(x.Conn)
+		xproto.CreateWindow(x.Conn, 0, w, x.root, int16(at.Min.X), int16(at.Min.Y), uint16(at.Dx()), uint16(at.Dy()), 0, xproto.WindowClassInputOutput, 0,
+			xproto.CwBackPixel|xproto.CwOverrideRedirect, []uint32{colour, menu})
+		xproto.ChangeProperty(x.Conn, xproto.PropModeReplace, w, xproto.AtomWmName, xproto.AtomString, 8, uint32(len(title)), []byte(title))
+		if of != 0 {
+			data := make([]byte, 4)
+			xgb.Put32(data, uint32(of))
+			xproto.ChangeProperty(x.Conn, xproto.PropModeReplace, w, xproto.AtomWmTransientFor, xproto.AtomWindow, 32, 1, data)
+		}
+		xproto.MapWindow(x.Conn, w)
+		return w
+	}
+	const secret, plain = 0xff00ff, 0x00c000
+	public := show(image.Rect(300, 20, 400, 60), plain, 0, "News", 0)
+	show(image.Rect(300, 100, 400, 140), plain, 0, "Open", public)
+	show(image.Rect(300, 200, 400, 240), plain, 1, "", public)
+	private := show(image.Rect(20, 20, 120, 60), secret, 0, "Bank — Mozilla Firefox Private Browsing", 0)
+	dialog := show(image.Rect(20, 100, 120, 140), secret, 0, "Save as", private)
+	show(image.Rect(20, 200, 120, 240), secret, 1, "", dialog)
+	for {
+		menu := show(image.Rect(150, 200, 250, 240), secret, 1, "", 0) // it names no window
+		if _, err := xproto.GetInputFocus(x.Conn).Reply(); err != nil {
+			os.Exit(0)
+		}
+		time.Sleep(20 * time.Millisecond)
+		xproto.DestroyWindow(x.Conn, menu)
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestWhatBelongsToAHiddenWindowIsHidden: menus and dialogs of a window whose
+// title alone says that it is private do not say so themselves.
+func TestWhatBelongsToAHiddenWindowIsHidden(t *testing.T) {
+	name := xvfb(t, "640x400")
+	paint(t, name, "#3060c0")
+	h := openAt(t, name)
+	t.Setenv("DISPLAY_TEST_FLING", "family")
+	start(t, name, os.Args[0])
+	look := func(hide hands.Curtain) (secret []image.Point, plain int, hidden []string) {
+		t.Helper()
+		s, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen, Format: hands.PNG, Hide: hide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		img := decode(t, s)
+		for y := range 400 {
+			for x := range 640 {
+				if _, g, b, _ := img.At(x, y).RGBA(); g > 0x8000 && b < 0x4000 {
+					plain++
+				}
+			}
+		}
+		return leaks(img), plain, s.Hidden
+	}
+	eventually(t, "the windows", func() bool {
+		secret, plain, _ := look(hands.Curtain{})
+		return len(secret) == 4*100*40 && plain == 3*100*40
+	})
+	for range 20 {
+		secret, plain, hidden := look(usual)
+		if len(secret) != 0 || plain != 3*100*40 || len(hidden) != 1 {
+			t.Fatalf("behind the curtain: %d pixels of the private window's, %d of the others, hidden %q", len(secret), plain, hidden)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package display
 
 import (
 	"image"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,13 @@ func (t *trail) at(top xproto.Window, w space.Window) {
 		t.fade(before)
 	}
 	t.known[top] = w
+}
+
+// all is the windows as they were last seen, in no order.
+func (t *trail) all() space.Stack {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.AppendSeq(space.Stack{}, maps.Values(t.known))
 }
 
 func (t *trail) moved(top xproto.Window, to image.Rectangle) {

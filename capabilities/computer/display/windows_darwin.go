@@ -4,6 +4,7 @@ import (
 	"context"
 	"image"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -62,6 +63,7 @@ func (q quartzWindows) list(_ context.Context, _ time.Time) (stack, over space.S
 		}
 		stack = append(stack, w)
 	}
+	stack.Belong(slices.Clone(stack))
 	return stack, nil, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"image"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -23,6 +24,7 @@ var (
 	procSetForeground = user32.NewProc("SetForegroundWindow")
 	procAttachInput   = user32.NewProc("AttachThreadInput")
 	procBringToTop    = user32.NewProc("BringWindowToTop")
+	procGetWindow     = user32.NewProc("GetWindow")
 )
 
 // win32Windows lists the windows of the person's session.
@@ -65,7 +67,11 @@ func (win32Windows) list(_ context.Context, _ time.Time) (stack, over space.Stac
 			stack = append(stack, w)
 		}
 	}
-	return append(stack, minimised...), over, nil
+	stack = append(stack, minimised...)
+	among := slices.Concat(stack, over)
+	stack.Belong(among)
+	over.Belong(among)
+	return stack, over, nil
 }
 
 func win32Window(h win.HWND) (w space.Window, style uint32, ok bool) {
@@ -92,6 +98,13 @@ func win32Window(h win.HWND) (w space.Window, style uint32, ok bool) {
 	if n, err := win.GetClassName(h, &class[0], int32(len(class))); err == nil {
 		w.Class = win.UTF16ToString(class[:n])
 	}
+	switch w.Class {
+	case "#32768", "tooltips_class32": // menus and tooltips, which often have no owner
+		w.Popup = true
+	}
+	const owner = 4
+	of, _, _ := procGetWindow.Call(uintptr(h), owner)
+	w.Owner = uint64(of)
 	n, _, _ := procWindowText.Call(uintptr(h), uintptr(unsafe.Pointer(&title[0])), uintptr(len(title)))
 	w.Title = win.UTF16ToString(title[:n])
 	var pid uint32

@@ -134,7 +134,7 @@ func (x *x11Windows) read() (stack, over space.Stack, err error) {
 	for _, s := range all {
 		s.clear = s.clear || manager.Owner != 0
 	}
-	stack, over = x.describe(all)
+	stack, over = x.describe(all, nil)
 	return stack, over, nil
 }
 
@@ -290,9 +290,10 @@ func (x *x11Windows) away(c xproto.Window) *seen {
 }
 
 // described are the properties that say what a window is.
-var described = []string{"WM_CLASS", "_NET_WM_NAME", "WM_NAME", "_NET_WM_PID", "_NET_WM_STATE", "_NET_WM_WINDOW_OPACITY"}
+var described = []string{"WM_CLASS", "_NET_WM_NAME", "WM_NAME", "_NET_WM_PID", "_NET_WM_STATE", "_NET_WM_WINDOW_OPACITY", "WM_TRANSIENT_FOR"}
 
-func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
+// describe says what all are; known are others that they may belong to.
+func (x *x11Windows) describe(all []*seen, known space.Stack) (stack, over space.Stack) {
 	hidden, full := x.atom("_NET_WM_STATE_HIDDEN"), x.atom("_NET_WM_STATE_FULLSCREEN")
 	asks := make([][]xproto.GetPropertyCookie, len(all))
 	frames := make([]xproto.GetPropertyCookie, len(all))
@@ -305,6 +306,8 @@ func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
 	pids := x.pids(all)
 	focused := x.focused()
 	procs := map[int]process{}
+	var found space.Stack
+	var of []*seen // of found
 	for i, s := range all {
 		value := map[string][]byte{}
 		gone := 0
@@ -350,6 +353,14 @@ func (x *x11Windows) describe(all []*seen) (stack, over space.Stack) {
 		if w.App == "" {
 			w.App = w.Class
 		}
+		if v := value["WM_TRANSIENT_FOR"]; len(v) == 4 {
+			w.Owner = uint64(xgb.Get32(v))
+		}
+		found, of = append(found, w), append(of, s)
+	}
+	found.Belong(slices.Concat(found, known))
+	for i, w := range found {
+		s := of[i]
 		if !s.off {
 			x.trail.at(s.top, w)
 		}
@@ -464,7 +475,7 @@ func (x *x11Windows) event(e xgb.Event) {
 		defer func() { _ = recover() }() // of xgb, on a reply that is cut short
 		for _, s := range x.look([]xproto.Window{e.Window}) {
 			s.client = x.inside(s.top)
-			x.describe([]*seen{s})
+			x.describe([]*seen{s}, x.trail.all())
 		}
 	}
 }

@@ -19,8 +19,11 @@ import (
 
 func TestMain(m *testing.M) {
 	if how := os.Getenv("DISPLAY_TEST_FLING"); how != "" {
-		if how == "types" {
+		switch how {
+		case "types":
 			typesOn()
+		case "family":
+			family()
 		}
 		fling(how)
 	}

@@ -1,6 +1,7 @@
 package hands
 
 import (
+	"slices"
 	"strings"
 
 	"localpc/capabilities/computer/space"
@@ -29,8 +30,13 @@ var Usual = []string{
 	"(Private Browsing)", "Private Browsing —", "InPrivate", "(Incognito)", "Incognito –",
 }
 
-// Hides tells whether w is behind the curtain.
+// Hides tells whether w is behind the curtain: by itself, or because a window is
+// that it belongs to, as its menus and dialogs do.
 func (c Curtain) Hides(w space.Window) bool {
+	return c.names(w) || slices.ContainsFunc(w.Of, c.names)
+}
+
+func (c Curtain) names(w space.Window) bool {
 	class, app, title := strings.ToLower(w.Class), strings.ToLower(w.App), strings.ToLower(w.Title)
 	for _, word := range c.Words {
 		word = strings.ToLower(strings.TrimSpace(word))

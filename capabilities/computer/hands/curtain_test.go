@@ -41,6 +41,10 @@ func TestCurtain(t *testing.T) {
 			t.Errorf("%+v: %v", c.w, got)
 		}
 	}
+	private := space.Window{Class: "firefox", Title: "Bank — Mozilla Firefox Private Browsing"}
+	if !usual.Hides(space.Window{Class: "firefox", Title: "Save as", Of: []space.Window{{Class: "firefox"}, private}}) || usual.Hides(space.Window{Title: "Save as", Of: []space.Window{{Class: "firefox"}}}) {
+		t.Error("what belongs to a hidden window is not hidden, or something else is")
+	}
 	own := hands.Curtain{Words: []string{" SIGNAL ", "", "=", "  ", "=Gedit"}}
 	for title, want := range map[string]bool{"Signal (3)": true, "a signal": true, "sign": false, "": false, "gedit": false} {
 		if got := own.Hides(space.Window{Title: title}); got != want {

@@ -26,6 +26,12 @@ type Window struct {
 	Clicks []image.Rectangle `json:"-"`
 	// Popup: a menu, a tooltip, or the like, that no window manager manages.
 	Popup bool `json:"popup,omitempty"`
+	// Owner is the ID of the window that it says it belongs to, as dialogs and
+	// menus do; 0: it says none.
+	Owner uint64 `json:"owner,omitempty"`
+	// Of are the windows that it belongs to, each without its own Of; Belong finds
+	// them. What is said about one of them counts for this one too.
+	Of []Window `json:"of,omitempty"`
 	// Ours: a window of this program.
 	Ours bool `json:"ours,omitempty"`
 	// Started tells processes of one PID apart: when its process began, in the
@@ -40,6 +46,33 @@ func (w Window) Same(o Window) bool {
 
 // Stack is every window that is on the screens, the topmost first.
 type Stack []Window
+
+// Belong finds for each window of s which of among it belongs to: those that it
+// and they name, and where that leads to none, as with most menus and tooltips,
+// every window of its process.
+func (s Stack) Belong(among Stack) {
+	for i := range s {
+		last, of := s[i], []Window(nil)
+		for last.Owner != 0 {
+			j := slices.IndexFunc(among, func(w Window) bool { return w.ID == last.Owner })
+			if j < 0 || last.Owner == s[i].ID || slices.ContainsFunc(of, func(w Window) bool { return w.ID == last.Owner }) {
+				break
+			}
+			last = among[j]
+			last.Of = nil
+			of = append(of, last)
+		}
+		if last.PID != 0 && (last.Popup || last.Owner != 0) {
+			for _, w := range among {
+				if w.PID == last.PID && !w.Popup && !w.Minimized && w.ID != s[i].ID {
+					w.Of = nil
+					of = append(of, w)
+				}
+			}
+		}
+		s[i].Of = of
+	}
+}
 
 // Under is the topmost window that has the device pixel p.
 func (s Stack) Under(p image.Point) (Window, bool) {

@@ -3,6 +3,7 @@ package space_test
 import (
 	"image"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"localpc/capabilities/computer/space"
@@ -91,5 +92,40 @@ func TestSame(t *testing.T) {
 		if change(&other); w.Same(other) {
 			t.Errorf("%+v is the same as %+v", other, w)
 		}
+	}
+}
+
+// TestBelong: what a window belongs to, by what it says itself, and where it says
+// nothing by its process.
+func TestBelong(t *testing.T) {
+	s := space.Stack{
+		{ID: 1, PID: 10, Popup: true},           // a menu that names nobody
+		{ID: 2, PID: 10, Popup: true, Owner: 3}, // one that does
+		{ID: 3, PID: 10, Owner: 4},              // a dialog
+		{ID: 4, PID: 10},
+		{ID: 5, PID: 10},
+		{ID: 6, PID: 10, Minimized: true},
+		{ID: 7, PID: 20, Owner: 99},              // of what is not listed
+		{ID: 8, PID: 20, Popup: true},            // another program's
+		{ID: 9, PID: 30, Owner: 10},              // two of each other
+		{ID: 10, PID: 30, Owner: 9},              //
+		{ID: 11, Popup: true},                    // of no known process
+		{ID: 12, PID: 10, Popup: true, Owner: 1}, // a menu of the first menu
+	}
+	s.Belong(slices.Clone(s))
+	for i, want := range map[int][]uint64{0: {3, 4, 5}, 1: {3, 4}, 2: {4}, 3: nil, 4: nil, 6: nil, 7: {7}, 10: nil, 11: {1, 3, 4, 5}} {
+		var got []uint64
+		for _, w := range s[i].Of {
+			got = append(got, w.ID)
+			if w.Of != nil {
+				t.Errorf("window %d belongs to one with an Of", s[i].ID)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("window %d belongs to %v, want %v", s[i].ID, got, want)
+		}
+	}
+	if len(s[8].Of) == 0 || s[8].Of[0].ID != 10 {
+		t.Errorf("of two that belong to each other: %+v", s[8].Of)
 	}
 }
