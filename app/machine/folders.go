@@ -83,9 +83,8 @@ func (ss *sessions) forbidden(real string) string {
 	if holds(real, data) || holds(data, real) {
 		return "this program keeps its own data there"
 	}
-	// The sockets of the session bus, the keychain and the display are there.
-	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
-		if runtime = canonical(runtime); holds(real, runtime) || holds(runtime, real) {
+	for _, meeting := range meetingPlaces() {
+		if holds(real, meeting) || holds(meeting, real) {
 			return "programs of your log-in session meet there"
 		}
 	}
@@ -100,6 +99,20 @@ func (ss *sessions) forbidden(real string) string {
 		return "it belongs to the system"
 	}
 	return ""
+}
+
+// meetingPlaces are where the sockets of the display, the session bus, the
+// keychain and the SSH agent are. A command that is kept in a folder reaches
+// every socket in it.
+func meetingPlaces() []string {
+	tmp := canonical("/tmp")
+	places := []string{tmp + "/.X11-unix", tmp + "/.ICE-unix"}
+	for _, name := range []string{"XDG_RUNTIME_DIR", "SSH_AUTH_SOCK"} {
+		if place := os.Getenv(name); filepath.IsAbs(place) {
+			places = append(places, canonical(place))
+		}
+	}
+	return places
 }
 
 // homes are the person's home directory as the environment and as the system

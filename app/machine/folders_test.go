@@ -31,6 +31,9 @@ func TestForbiddenFolders(t *testing.T) {
 		return p
 	}
 	run := os.Getenv("XDG_RUNTIME_DIR")
+	agent := filepath.Join(home, "agent")
+	must(t, os.Mkdir(agent, 0o700))
+	t.Setenv("SSH_AUTH_SOCK", filepath.Join(agent, "socket"))
 	for folder, ok := range map[string]bool{
 		work:                                   true,
 		work + "/.":                            true,
@@ -59,6 +62,9 @@ func TestForbiddenFolders(t *testing.T) {
 		"/proc/self":                             false,
 		"/proc/self/root":                        false,
 		"/dev/shm":                               false,
+		"/tmp":                                   false, // the display's socket is in it
+		"/tmp/.X11-unix":                         false,
+		agent:                                    false,
 		"/var":                                   false,
 		"/run":                                   false,
 		"/run/user":                              false,

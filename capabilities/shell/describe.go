@@ -48,6 +48,9 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 			c.Dir, c.Home, c.Folder = pl.real, s.o.Home, pl.session.Folder
 		}
 		pl.judged = judge.Line(c)
+		if pl.noContain == "" {
+			pl.judged.Parts = withoutDisplay(pl.judged.Parts)
+		}
 		pl.scripts = findScripts(root, pl)
 	}
 	o := look.Options{Session: pl.session, Real: pl.realOf, StartsUp: startsUp, Undo: func(ctx context.Context, bytes int64) string { return s.undoWords(ctx, pl, bytes) }}
@@ -62,6 +65,16 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 	defer cancel()
 	pl.found = look.At(ctx, pl.judged, o)
 	pl.fingerprint = fingerprintOf(pl.folder, pl.scripts, pl.found.Fingerprint+pl.undo)
+}
+
+// withoutDisplay drops what a contained command says about the display: which
+// one it is to draw on. Whatever the name, those within its reach are of its own
+// session; the person's is neither in its network nor in its /tmp.
+func withoutDisplay(parts []judge.Part) []judge.Part {
+	for i, p := range parts {
+		parts[i].Acts = slices.DeleteFunc(p.Acts, func(a judge.Act) bool { return a.Op == judge.Env && a.What == "DISPLAY" })
+	}
+	return parts
 }
 
 // check passes what is found now to the grant. A look for a card may have had

@@ -108,6 +108,29 @@ func TestVariablesThatChangeWhatRunsAreAsked(t *testing.T) {
 	}
 }
 
+// Which display a contained command draws on is its own affair: it reaches those
+// of its session only. What stands beside that is asked about as ever.
+func TestADisplayInAContainerIsNotAsked(t *testing.T) {
+	s := newShell(t)
+	ses := capabilitytest.NewSession(t, consent.ModeWork)
+	ses.Env = map[string]string{"DISPLAY": ":0"}
+	for text, want := range map[string]consent.Outcome{
+		"xdotool click 1":                                 consent.Allowed,
+		"DISPLAY=:7 xdotool click 1":                      consent.Allowed,
+		"export DISPLAY=:7; xdotool click 1":              consent.Allowed,
+		"env DISPLAY=:7 xdotool click 1":                  consent.Allowed,
+		"DISPLAY=:7 LD_PRELOAD=./x xdotool":               "",
+		"export DISPLAY=:7; unset DISPLAY; ssh a.example": "",
+	} {
+		if d := describe(t, s, ses, bash(ses, text)); verdict(ses, d) != want || strings.Contains(text, "LD_PRELOAD") != slices.ContainsFunc(d.Effects, func(e consent.Effect) bool { return e.Kind == consent.EffectEnv }) {
+			t.Errorf("%s: %q, %+v", text, verdict(ses, d), d.Effects)
+		}
+	}
+	if r := do(t, s, ses, contained, bash(ses, "echo $DISPLAY")); r.out != ":0\n" {
+		t.Errorf("it arrives as %q", r.out)
+	}
+}
+
 func TestAScriptThatChangesIsAskedAgain(t *testing.T) {
 	s := newShell(t)
 	ses := capabilitytest.NewSession(t, consent.ModeWork)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,10 @@ func TestWithoutContainment(t *testing.T) {
 		d := describe(t, s, ses, bash(ses, "echo ran > ran"))
 		if d.Containable || !d.FullOffered || d.Risk != consent.RiskHigh || verdict(ses, d) != "" || !strings.Contains(strings.Join(d.Details, "\n"), want) {
 			t.Errorf("described as %+v, verdict %q", d, verdict(ses, d))
+		}
+		// Here a display may be the person's.
+		if d := describe(t, s, ses, bash(ses, "DISPLAY=:0 xdotool click 1")); !slices.ContainsFunc(d.Effects, func(e consent.Effect) bool { return e.Kind == consent.EffectEnv && strings.Contains(e.Text, "DISPLAY") }) {
+			t.Errorf("a display without containment: %+v", d.Effects)
 		}
 		call := capabilitytest.NewCall(t, ses, wire.TypeProcessStart, bash(ses, "echo ran > ran"))
 		for _, choice := range []consent.Choice{{}, contained} {

@@ -31,11 +31,14 @@ func noPort(w http.ResponseWriter, port string) {
 // ownScreen is the command with which @e2b/desktop makes a screen of its own.
 var ownScreen = regexp.MustCompile(`^Xvfb :\d+ -ac -screen 0 \d+x\d+x24 -retro -dpi \d+ -nolisten tcp -nolisten unix$`)
 
-// noScreen refuses the start of @e2b/desktop's own screen, which its create
-// waits for: the desktop that a program gets here is the person's.
+// noScreen refuses the start of that screen at once: create then starts XFCE and
+// waits a minute to find it among the processes that another command sees. Here
+// a command sees its own only, which is also how what one of them was allowed is
+// kept from the others.
 func noScreen(c *process.ProcessConfig) error {
 	if args := c.GetArgs(); len(args) == 0 || !ownScreen.MatchString(args[len(args)-1]) {
 		return nil
 	}
-	return connect.NewError(connect.CodeFailedPrecondition, sentence("The screen of this computer is not offered to @e2b/desktop. Commands and files are: create the sandbox with the package e2b, and use Sandbox.connect of @e2b/desktop with its id."))
+	return connect.NewError(connect.CodeFailedPrecondition, sentence("@e2b/desktop can't create its desktop on a person's own computer, but it can use one. Create the sandbox with the package e2b and envs: { DISPLAY: ':0' }, "+
+		"start a screen with commands.run('Xvfb :0 -screen 0 1024x768x24', { background: true, timeoutMs: 0 }) and openbox in the same way, and use Sandbox.connect of @e2b/desktop with its id. The computer needs xvfb, openbox, xdotool and scrot for that."))
 }

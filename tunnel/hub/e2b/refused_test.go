@@ -36,7 +36,7 @@ r.screenshot = await failure(s.screenshot())
 // A screen that a program makes by itself is a command as any other.
 r.own = await failure(s.commands.run('Xvfb-that-is-not-there :0 -ac -screen 0 1024x768x24'))
 out(r)`, &desktop)
-	desktop.Create.is(t, "create of a desktop", "SandboxError", "9: [failed_precondition]", "The screen of this computer is not offered to @e2b/desktop.", "Sandbox.connect")
+	desktop.Create.is(t, "create of a desktop", "SandboxError", "9: [failed_precondition]", "@e2b/desktop can't create its desktop", "DISPLAY: ':0'", "Sandbox.connect", "commands.run('Xvfb :0")
 	if desktop.Left != 1 || desktop.Stdout != "hello\n" || desktop.Text != "text" || desktop.Background == nil || desktop.Background.ExitCode != 3 {
 		t.Errorf("got %+v", desktop)
 	}
