@@ -9,6 +9,8 @@ import (
 	"localpc/consent"
 )
 
+// openclaw/openclaw#43687, NousResearch/hermes-agent#81403: what can't be seen
+// is shown as an escape.
 func TestVisible(t *testing.T) {
 	cases := []struct {
 		in, want string

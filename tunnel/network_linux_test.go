@@ -408,6 +408,8 @@ func TestTinyproxy(t *testing.T) {
 
 // A machine joins through a proxy that asks for a log-in, at a hub of a private
 // authority, and works; when the proxy goes away it says so.
+//
+// gorilla/websocket#739, mendersoftware/mender#1063.
 func TestJoinThroughProxy(t *testing.T) {
 	a := newAuthority(t)
 	p := a.squid()

@@ -180,6 +180,8 @@ func noKeeper(t *testing.T, k login.Keeper, limit time.Duration) {
 	}
 }
 
+// zalando/go-keyring#116, crc-org/crc#4342: a keychain that is not there says so
+// soon, and nothing is kept elsewhere instead.
 func TestNoBus(t *testing.T) {
 	t.Run("none named", func(t *testing.T) {
 		login.SetUsersDir(t, t.TempDir())
@@ -238,6 +240,7 @@ func TestAbsentKeychain(t *testing.T) {
 	})
 }
 
+// zalando/go-keyring#116, crc-org/crc#4342: nor does a locked one hang.
 func TestLockedKeyring(t *testing.T) {
 	startKeyring(t, startBus(t))
 	k := login.Keychain{Machine: "m1", Timeout: 3 * time.Second}

@@ -208,6 +208,8 @@ func TestAsksOneAtATimeInOrder(t *testing.T) {
 	})
 }
 
+// openclaw#104282, #59993, #17498: a card lives as long as its request;
+// agent-os#1597: that nobody answered is not a no.
 func TestAskExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &place{}

@@ -152,6 +152,8 @@ func TestIdleTrayCostsNothing(t *testing.T) {
 	}
 }
 
+// qdot/systray-rs#46, tailscale#17525, #20349: a panel that comes late, or
+// again, has the icon.
 func TestPanelComesAndGoes(t *testing.T) {
 	d := apptest.New(t, apptest.Options{NoTray: true})
 	p := start(t, d)

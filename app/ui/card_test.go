@@ -395,6 +395,7 @@ func TestCountdownAndWaiting(t *testing.T) {
 	}
 }
 
+// openclaw/openclaw#43687, NousResearch/hermes-agent#81403: on a card, too.
 func TestHostileText(t *testing.T) {
 	s := newStage(t)
 	c := s.command("a")

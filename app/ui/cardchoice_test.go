@@ -143,6 +143,8 @@ func TestChips(t *testing.T) {
 
 // A broader rule can be chosen where one is offered, for longer than once and
 // never with full access; the rule that is printed follows the choice.
+//
+// anomalyco/opencode#9554: what is remembered is shown as it will match.
 func TestWideRule(t *testing.T) {
 	s := newStage(t)
 	o := s.card(s.deletion("a"))

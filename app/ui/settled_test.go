@@ -33,6 +33,7 @@ func (s *stage) settledWindow(name string) fyne.Window {
 	return w
 }
 
+// anomalyco/opencode#9554: what was allowed can be taken back.
 func TestRevoke(t *testing.T) {
 	s := newStage(t)
 	w := s.settledWindow(snapshot.WindowPermissions)

@@ -288,6 +288,8 @@ func TestStartupFilesDoNotRun(t *testing.T) {
 	}
 }
 
+// NousResearch/hermes-agent#77164, devswha/gajae-code-app#121: this program's
+// secrets are in no command's environment, and in no /proc/PID/environ.
 func TestNothingOfThisProgramIsInAnEnvironment(t *testing.T) {
 	t.Setenv("LOCALPC_TOKEN", "token-of-this-program")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "token-of-this-program")
@@ -297,8 +299,8 @@ func TestNothingOfThisProgramIsInAnEnvironment(t *testing.T) {
 		got := sh(t, s, ses, choice, `p=$$; while [ "$p" -gt 1 ] 2>/dev/null; do
 			n=$(cut -d' ' -f2 /proc/$p/stat 2>/dev/null); case "$n" in *.test*|*shelltest*) break;; esac
 			tr '\0' '\n' < /proc/$p/environ 2>/dev/null; p=$(awk '/^PPid/{print $2}' /proc/$p/status); done; env`)
-		if strings.Contains(got, "token-of-this-program") {
-			t.Errorf("%s: a secret of this program's environment is visible:\n%s", name, got)
+		if strings.Contains(got, "token-of-this-program") || !strings.Contains(got, "HOME=") {
+			t.Errorf("%s: a secret of this program's environment is visible, or nothing is:\n%s", name, got)
 		}
 	}
 }

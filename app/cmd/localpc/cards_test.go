@@ -40,6 +40,8 @@ func (p *program) desktopPID() int {
 
 // What is typed while a card opens, and Enter and Space in it, approve
 // nothing; a crash of the window is undelivered, and the next card works.
+//
+// anthropics/claude-code#37955.
 func TestACardIsAnsweredOnPurposeOnly(t *testing.T) {
 	t.Parallel()
 	p := start(t, apptest.Options{})

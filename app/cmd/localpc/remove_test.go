@@ -251,6 +251,30 @@ func TestSecondStart(t *testing.T) {
 	}
 	p.press(p.card("Research agent"), "Deny")
 	made.failed(20*time.Second, "declined")
+
+	// fyne-io/fyne#3092, #3059, #3869, #4671: closing windows ends nothing, they
+	// stay closed whatever comes, and Quit quits.
+	windows := []string{"Activity", "Connect"}
+	gone := func() bool {
+		return !slices.ContainsFunc(windows, func(w string) bool { _, there := p.d.FindWindow(w); return there })
+	}
+	for _, w := range windows {
+		p.d.CloseWindow(p.d.WaitWindow(20*time.Second, w))
+	}
+	if !p.d.Until(20*time.Second, gone) {
+		t.Fatal("windows that were closed are still there")
+	}
+	made = newSDK(t, p.key("Another agent")).start("create", nil)
+	p.press(p.card("Another agent"), "Deny")
+	made.failed(20*time.Second, "declined")
+	p.noCard()
+	if time.Sleep(time.Second); !gone() || !p.status().Hub.Online {
+		t.Errorf("all windows closed: %v, connected: %v", gone(), p.status().Hub.Online)
+	}
+	p.must("quit")
+	if code := p.p.ExitCode(20 * time.Second); code != 0 {
+		t.Errorf("quit ended with %d", code)
+	}
 }
 
 // pairByCode pairs with a hub of one's own, without a display.
