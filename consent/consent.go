@@ -268,6 +268,18 @@ type Look struct {
 	Data    []byte `json:"data"`             // a JPEG or PNG file
 	// Note says what is blacked out, or why there is no picture.
 	Note string `json:"note,omitempty"`
+	// Covers are the windows that it does not show.
+	Covers []Cover `json:"covers,omitempty"`
+}
+
+// Cover is a window that a Look does not show, in pixels of its picture: one of
+// this program's own, which are grey and never in any picture, or one of the
+// program Name, which is blacked out.
+type Cover struct {
+	Min  [2]int `json:"min"`
+	Max  [2]int `json:"max"`
+	Own  bool   `json:"own,omitempty"`
+	Name string `json:"name,omitempty"`
 }
 
 // Choice is what the person chose beyond yes or no.

@@ -1,6 +1,21 @@
 package consent
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
+
+// HomePath is a folder as people write it: what lies in home begins with "~".
+func HomePath(home, folder string) string {
+	home = strings.TrimSuffix(home, "/")
+	if home == "" {
+		return folder
+	}
+	if rest, ok := strings.CutPrefix(folder, home); ok && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return folder
+}
 
 // Bytes is a number of bytes as people say it: "1.3 GB".
 func Bytes(n int64) string {

@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -36,7 +37,8 @@ func WriteCard(w io.Writer, c Card, digits string) {
 		return
 	}
 	if r.Folder != "" && r.Capability != consent.CapabilityComputer {
-		fmt.Fprintf(w, "  in %s\n", v(r.Folder))
+		home, _ := os.UserHomeDir() // without one, paths are whole
+		fmt.Fprintf(w, "  in %s\n", v(consent.HomePath(home, r.Folder)))
 	}
 	for i, s := range r.Screens {
 		fmt.Fprintf(w, "  #%d: %s\n", i+1, v(s.Label))

@@ -233,7 +233,11 @@ func (h *Hands) Layout(ctx context.Context) (space.Layout, error) {
 
 // Shoot is hands.Hands'.
 func (h *Hands) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
-	r, file, err := h.ask(ctx, opShoot, a, nil, h.o.Asked)
+	takes := h.o.Asked
+	if until, ok := ctx.Deadline(); ok && a.Card {
+		takes = max(takes, time.Until(until)) // the person may read the system's question as long as the card is there
+	}
+	r, file, err := h.ask(ctx, opShoot, a, nil, takes)
 	if err != nil {
 		return hands.Shot{}, err
 	}

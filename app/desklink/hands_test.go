@@ -84,6 +84,8 @@ func (f *fakeHands) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) 
 	switch a.ID {
 	case "none":
 		s.Stack = space.Stack{}
+	case "asks": // the system asks the person about it
+		time.Sleep(2 * time.Second)
 	case "some":
 		s.Stack = space.Stack{{ID: 7, Title: "a\nb\x00" + strings.Repeat("ü", 500), Frame: image.Rect(-5, -6, 7, 8)}}
 	}
@@ -428,6 +430,22 @@ func TestHandsHang(t *testing.T) {
 	}
 	h.must(h.Act(context.Background(), hands.Action{Kind: "last"}))
 	h.want("begin", "act first ", "act hang ", "begin", "release", "act deaf ", "begin", "release", "act last ")
+}
+
+// A picture for a card may take as long as the card is open: the person may be
+// reading the system's own question.
+func TestHandsWaitForTheSystemsQuestion(t *testing.T) {
+	h := newHands(t, "plain", func(o *desklink.HandsOptions) {
+		o.Grace, o.Stuck, o.Asked = 300*time.Millisecond, 700*time.Millisecond, time.Millisecond
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if s, err := h.Shoot(ctx, hands.Ask{ID: "asks", MaxBytes: 30, Card: true}); err != nil || len(s.Data) == 0 {
+		t.Errorf("a picture for a card: %v", err)
+	}
+	if _, err := h.Shoot(ctx, hands.Ask{ID: "asks", MaxBytes: 30}); wire.CodeOf(err) != wire.CodeInternal {
+		t.Errorf("another that takes far too long: %v", err)
+	}
 }
 
 func TestHandsBabble(t *testing.T) {

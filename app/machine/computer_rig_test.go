@@ -43,6 +43,10 @@ type display struct {
 	actErr   error
 	shootErr error
 	system   string
+	// question, where set, is the system's own about each picture for a card: it
+	// is open until it is closed; patient is how long the last one was given.
+	question chan struct{}
+	patient  time.Duration
 }
 
 func newDisplay() *display {
@@ -65,9 +69,22 @@ func (d *display) Layout(context.Context) (space.Layout, error) {
 	return d.layout, nil
 }
 
-func (d *display) Shoot(_ context.Context, a hands.Ask) (hands.Shot, error) {
+func (d *display) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if q := d.question; q != nil && a.Card {
+		until, _ := ctx.Deadline()
+		d.patient = time.Until(until)
+		d.mu.Unlock()
+		select {
+		case <-q:
+		case <-ctx.Done():
+		}
+		d.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return hands.Shot{}, err
+		}
+	}
 	d.asks = append(d.asks, a)
 	if d.shootErr != nil {
 		return hands.Shot{}, d.shootErr

@@ -453,3 +453,33 @@ func TestCardsTakeNoForAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// While the person reads the system's own question the card waits for its
+// picture as long as it is open, and says where the question is.
+func TestCardsWaitForTheSystemsQuestion(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	answered := make(chan struct{})
+	s.d.set(func() { s.d.system, s.d.question = hands.Wayland, answered })
+	open := make(chan consent.Request, 1)
+	s.person.answer = func(r consent.Request) (consent.Answer, bool) { open <- r; return consent.Answer{}, false }
+	go s.see()
+	card := within(t, "a card", open)
+	soon(t, "the card says where the question is", func() bool {
+		said := map[string]bool{}
+		for _, l := range s.l.seenLooks() {
+			said[l.Screen] = l.Note == systemAsksWords && len(l.Data) == 0 && l.Request == card.ID
+		}
+		return said["DP-1"] && said["HDMI-1"]
+	})
+	if got, left := of(s.d, func() time.Duration { return s.d.patient }), time.Until(card.Deadline); got < left-time.Second {
+		t.Errorf("the question may stay for %v, the card for %v more", got, left)
+	}
+	close(answered)
+	soon(t, "both screens are pictured", func() bool {
+		seen := map[string]bool{}
+		for _, l := range s.l.seenLooks() {
+			seen[l.Screen] = len(l.Data) > 0
+		}
+		return seen["DP-1"] && seen["HDMI-1"]
+	})
+}

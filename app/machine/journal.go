@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -172,9 +173,10 @@ func byWords(by string) string {
 
 // where says under which terms a request runs.
 func where(r consent.Request, c consent.Choice) string {
-	folder := "folder " + r.Folder
+	home, _ := os.UserHomeDir() // without one, paths are whole
+	folder := "folder " + consent.HomePath(home, r.Folder)
 	if c.Folder != "" {
-		folder = "folder " + c.Folder
+		folder = "folder " + consent.HomePath(home, c.Folder)
 	}
 	switch c.Contain {
 	case consent.Contained:

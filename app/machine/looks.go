@@ -3,9 +3,11 @@ package machine
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"localpc/capabilities"
+	"localpc/capabilities/computer/hands"
 	"localpc/consent"
 )
 
@@ -16,7 +18,13 @@ const (
 	// about each and gave none, or was slow to give none.
 	lookRefused = 30 * time.Second
 	lookSlow    = 5 * time.Second
+	// asksAfter is when the card says that the system may be asking.
+	asksAfter = 1500 * time.Millisecond
 )
+
+// systemAsksWords stand on a card where its picture is to be, while that waits
+// for a question of the system.
+const systemAsksWords = "Your desktop asks about this in a window of its own. Once you answer there, the picture is shown here."
 
 // Looker is a Surface that can show what would be seen. Look returns at once.
 type Looker interface{ Look(l consent.Look) }
@@ -86,13 +94,24 @@ func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r co
 	last := map[string]consent.Look{}
 	for {
 		wait, began, missing := lookAgain, time.Now(), false
-		for _, l := range c.exec.Look(ctx, call, r) {
+		taken := make(chan []consent.Look, 1)
+		go func() { taken <- c.exec.Look(ctx, call, r) }()
+		var looks []consent.Look
+		select {
+		case looks = <-taken:
+		case <-time.After(asksAfter):
+			if c.systemAsks(ctx) {
+				c.waits(r, last)
+			}
+			looks = <-taken
+		}
+		for _, l := range looks {
 			missing = missing || len(l.Data) == 0
 			if ctx.Err() != nil {
 				return
 			}
 			l.Request = r.ID
-			if was, ok := last[l.Screen]; ok && was.Note == l.Note && bytes.Equal(was.Data, l.Data) {
+			if was, ok := last[l.Screen]; ok && was.Note == l.Note && bytes.Equal(was.Data, l.Data) && slices.Equal(was.Covers, l.Covers) {
 				continue
 			}
 			last[l.Screen] = l
@@ -111,6 +130,24 @@ func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r co
 	}
 }
 
+// waits says on a card, where it has no picture yet, what the picture waits for.
+func (c *controls) waits(r consent.Request, last map[string]consent.Look) {
+	places := []string{""}
+	if len(r.Screens) > 0 {
+		places = nil
+		for _, s := range r.Screens {
+			places = append(places, s.Name)
+		}
+	}
+	for _, name := range places {
+		if len(last[name].Data) > 0 || last[name].Note == systemAsksWords {
+			continue
+		}
+		last[name] = consent.Look{Request: r.ID, Screen: name, Note: systemAsksWords}
+		c.m.asks.look(last[name])
+	}
+}
+
 // systemAsks says whether the system itself may ask the person about a picture.
 func (c *controls) systemAsks(ctx context.Context) bool {
 	c.mu.Lock()
@@ -122,7 +159,7 @@ func (c *controls) systemAsks(ctx context.Context) bool {
 		a = c.abilities
 		c.mu.Unlock()
 	}
-	return a != nil && a.System == "wayland"
+	return a != nil && a.System == hands.Wayland
 }
 
 // look hands a picture to who shows the open card; false when that is another

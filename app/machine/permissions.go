@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -99,8 +100,9 @@ func (l *lists) programKeys() []Key {
 // shownGrants are the grants as Permissions lists them.
 func (m *Machine) shownGrants() []snapshot.Grant {
 	var out []snapshot.Grant
+	home, _ := os.UserHomeDir() // without one, paths are whole
 	for _, g := range m.lists.stored() {
-		s := snapshot.Grant{ID: g.ID, Who: consent.Visible(g.Name, false), May: policy.RuleWords(g.Rule, g.Choice), Deny: g.Deny,
+		s := snapshot.Grant{ID: g.ID, Who: consent.Visible(g.Name, false), May: policy.RuleWords(policy.AtHome(g.Rule, home), g.Choice), Deny: g.Deny,
 			Scope: scopeShown(g.Scope), Until: g.Expires, LastUsed: g.LastUsed}
 		if g.Scope == consent.Session {
 			s.Session = g.Session

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -133,7 +134,15 @@ func (b *actionBody) addExact(col *fyne.Container, w float32) {
 	if steps := b.steps(w); len(b.stepsBox.Objects) > 0 && !seesOnly(r) {
 		col.Add(kit.Pad(16, 0, 0, 0, steps))
 	}
-	if r.Exact != "" && !(len(r.Screens) > 0 && r.Exact == r.Rule.Exact && strings.HasPrefix(r.Exact, screensRule)) {
+	switch {
+	case r.Exact == "":
+	case seesOnly(r):
+		// The choice of screens says what may be seen; this is what it begins with.
+		if r.Exact != r.Rule.Exact {
+			now := append([]kit.Span{kit.Plain("Right now it asks for: ", kit.Dim)}, kit.Remote(r.Exact, kit.Plain("", kit.Dim))...)
+			col.Add(kit.Pad(12, 0, 0, 0, kit.NewFlow(w, kit.Small, now...)))
+		}
+	default:
 		box := kit.NewExact(w, mostExact, b.o.keys, r.Exact)
 		b.o.scrolls("exact "+r.ID, box)
 		col.Add(section(w, exactWords(r, box)))
@@ -145,10 +154,6 @@ func (b *actionBody) addExact(col *fyne.Container, w float32) {
 func seesOnly(r consent.Request) bool {
 	return len(r.Screens) > 0 && len(r.Steps) == 0 && !slices.ContainsFunc(r.Effects, func(e consent.Effect) bool { return e.Kind != consent.EffectSee })
 }
-
-// screensRule begins an exact text that says no more than the choice of screens
-// does, which the card shows by itself.
-var screensRule = consent.ScreensRule("")
 
 // addPlace says where a connection leads: the host large, as it was asked for.
 func (b *actionBody) addPlace(col *fyne.Container, w float32) {
@@ -229,7 +234,8 @@ func (b *actionBody) ruleSpans(c consent.Choice) []kit.Span {
 	if len(r.Screens) > 0 {
 		rule.Exact = consent.ScreensRule(c.Screens)
 	}
-	spans := append(head, kit.Remote(policy.RuleWords(rule, c), kit.Plain("", kit.Dim))...)
+	home, _ := os.UserHomeDir() // without one, paths are whole
+	spans := append(head, kit.Remote(policy.RuleWords(policy.AtHome(rule, home), c), kit.Plain("", kit.Dim))...)
 	if n := len(b.o.card.Folded); n > 0 && !c.Wide {
 		spans = append(spans, kit.Plain(" · and just so for each of the other "+itoa(n), kit.Dim))
 	}

@@ -19,7 +19,9 @@ import (
 type look struct {
 	img  image.Image // nil: there is none
 	note string
-	turn int // which came when
+	// labels name the windows that it does not show.
+	labels []kit.Label
+	turn   int // which came when
 }
 
 const (
@@ -61,7 +63,7 @@ func (w *cardWindow) look(l consent.Look) {
 				slog.Warn("A picture for a card can't be read", "err", err)
 				got.note = "The picture could not be read."
 			}
-			got.img = img
+			got.img, got.labels = img, labels(l.Covers)
 		}
 		return func() {
 			if o.gone || o.looks[l.Screen].turn > turn {
@@ -182,12 +184,31 @@ func (p *screensPart) look(screen string, l look) {
 	default:
 		pic.Say("There is no picture of this.")
 	}
+	pic.Labels(l.labels)
 	pic.Set(l.img)
+}
+
+// labels say what the parts are that a picture does not show.
+func labels(covers []consent.Cover) (out []kit.Label) {
+	for _, c := range covers {
+		l := kit.Label{Area: image.Rect(c.Min[0], c.Min[1], c.Max[0], c.Max[1]), Words: []string{Name + " – never shown", "Never shown"}}
+		if !c.Own {
+			l.Words = []string{"Hidden: " + c.Name, "Hidden"}
+			if c.Name == "" {
+				l.Words = l.Words[1:]
+			}
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 // seeFor says how long it sees.
 var seeFor = map[consent.Scope]string{consent.Once: "It gets one picture of what you see.", consent.Session: "It sees what you see until the session ends.",
 	consent.Minutes15: "It sees what you see for the next 15 minutes.", consent.Always: "It may always see what you see, in this folder's sessions."}
+
+// ownWords explain the grey in a picture on a card.
+const ownWords = "What is grey here is " + Name + " itself, which is never in a picture."
 
 // blackedOut is in what a request says of the windows that are not shown.
 const blackedOut = "blacked out"
@@ -211,6 +232,9 @@ func (p *screensPart) draw(s consent.Scope) {
 	words := seeFor[s]
 	if more, open, _ := curtainWords(p.o.card.Request); more != "" && !open {
 		words = strings.TrimSpace(words + " " + consent.Visible(more, false))
+	}
+	if p.o.card.Request.Looks && words != "" {
+		words += " " + ownWords
 	}
 	p.told.Set(kit.Plain(words, kit.Dim))
 	n := 0

@@ -7,6 +7,7 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,30 @@ func pictures(w fyne.Window) (all []*kit.Picture) {
 		}
 	})
 	return all
+}
+
+// The picture says which of its parts nobody gets to see, where there is room for
+// words: this program's own windows, and those that are hidden.
+func TestWhatAPictureDoesNotShowIsNamed(t *testing.T) {
+	s := newStage(t)
+	o := s.card(s.screens(1))
+	at := func(x0, y0, x1, y1 int, own bool, name string) consent.Cover {
+		return consent.Cover{Min: [2]int{x0, y0}, Max: [2]int{x1, y1}, Own: own, Name: name}
+	}
+	s.look(consent.Look{Request: o.card.Request.ID, Screen: "DP-1", Data: onScreen(480, 270), Covers: []consent.Cover{
+		at(100, 20, 300, 250, true, ""), at(310, 20, 470, 100, false, "KeePassXC"), at(310, 120, 390, 160, false, "a-program-with-a-name-as-long-as-this"),
+		at(310, 200, 320, 210, false, "xterm")}})
+	pic := pictures(s.u.card.win)[0]
+	if got, want := pic.LabelTexts(), []string{Name + " – never shown", "Hidden: KeePassXC", "Hidden"}; !slices.Equal(got, want) {
+		t.Errorf("the picture says %q, want %q", got, want)
+	}
+	if !has(s.u.card.win, ownWords) {
+		t.Errorf("the card does not explain the grey: %q", texts(s.u.card.win))
+	}
+	s.look(consent.Look{Request: o.card.Request.ID, Screen: "DP-1", Data: onScreen(480, 270)})
+	if got := pic.LabelTexts(); len(got) != 0 {
+		t.Errorf("with nothing hidden the picture says %q", got)
+	}
 }
 
 // The person chooses which screens may be seen; with none there is nothing to

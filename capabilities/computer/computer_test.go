@@ -144,7 +144,7 @@ func TestOnlyTheScreensThatWereChosen(t *testing.T) {
 	r := newRig(t)
 	ask := &wire.Screenshot{SessionID: r.ses.ID, Monitor: -1}
 	d := r.describe(wire.TypeScreenshot, ask)
-	if len(d.Screens) != 2 || !d.Looks || !d.Screens[0].Chosen || d.Screens[1].Label != "Screen 2 of 2, 1280 × 1024" || d.Action != "see" {
+	if len(d.Screens) != 2 || !d.Looks || !d.Screens[0].Chosen || d.Screens[1].Label != "Screen 2 of 2, 1280 × 1024, HDMI-1" || d.Action != "see" {
 		t.Errorf("described %+v", d)
 	}
 	if d.Sentence != "%s is requesting screen access." || !strings.HasPrefix(d.Details[0], "Windows on your hide list are blacked out") {

@@ -35,6 +35,7 @@ type screen struct {
 	clip      hands.Clip
 	clipErr   error
 	picture   []byte
+	covers    []hands.Cover // what a picture for a card does not show
 	hold      chan struct{} // Act waits for it, or for its context
 	actErr    error
 	asks      []hands.Ask
@@ -92,7 +93,11 @@ func (s *screen) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 		return hands.Shot{}, context.Cause(ctx)
 	}
 	size := a.Limit.Fit(a.Area.Size())
-	return hands.Shot{Data: s.picture, Format: a.Format, Layout: s.layout, Stack: s.stack, At: time.Now(),
+	var covers []hands.Cover
+	if a.Card {
+		covers = s.covers
+	}
+	return hands.Shot{Covers: covers, Data: s.picture, Format: a.Format, Layout: s.layout, Stack: s.stack, At: time.Now(),
 		View: space.View{ID: a.ID, Layout: s.layout.Fingerprint(), Area: a.Area, Size: size}}, nil
 }
 

@@ -58,9 +58,10 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		}
 		j.marks, j.fleeting = []image.Point{at}, true
 	case c.terms().PerAction && a.Kind != hands.Drag:
-		j.d.Details, j.d.Looks = nil, false
+		j.d.Effects[0].Text, j.d.Looks = "does this once", false
 		if w, ok := c.focused(ctx); ok {
 			j.d.Details, j.d.Looks = []string{"It goes to the window that has the keyboard: " + c.titled(w) + "."}, true
+			j.d.Effects[0].Text = "does this once, where the ring is in the picture"
 			j.marks, j.fleeting = []image.Point{middleOf(w.Frame)}, true
 		}
 	}
@@ -121,7 +122,7 @@ func (c *Computer) acts(w words, l space.Layout) capabilities.Description {
 	}
 	if c.terms().PerAction {
 		d.Sentence = "%s wants to " + w.does + "."
-		d.Details = []string{"The picture shows where it goes."}
+		d.Details, d.Effects[0].Text = nil, "does this once, where the ring is in the picture"
 		d.Rule.Exact, d.Scopes, d.Looks = w.exact, nil, true
 	}
 	return d

@@ -122,11 +122,18 @@ func TestWhatACardSaysOfActions(t *testing.T) {
 	if err := r.act(*click, consent.Choice{Scope: consent.Once}); err != nil {
 		t.Error(err)
 	}
-	// A card for the screen shows each one that may be chosen.
+	// A card for the screen shows each one that may be chosen, and names what the
+	// pictures do not show, where it lies in them.
+	r.s.set(func(s *screen) {
+		s.covers = []hands.Cover{{Area: image.Rect(480, 540, 960, 1080), Own: true}, {Area: image.Rect(0, 0, 192, 108), Name: "xterm"}}
+	})
 	looks = r.c.Look(t.Context(), r.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID}),
 		consent.Request{Looks: true, Screens: []consent.Screen{{Name: "DP-1"}, {Name: "HDMI-1"}}})
 	if len(looks) != 2 || looks[0].Screen != "DP-1" || looks[1].Screen != "HDMI-1" || r.s.lastAsk().Area != two().Screens[1].Device {
 		t.Errorf("looks at screens: %+v", looks)
+	}
+	if want := []consent.Cover{{Min: [2]int{120, 135}, Max: [2]int{240, 270}, Own: true}, {Max: [2]int{48, 27}, Name: "xterm"}}; !slices.Equal(looks[0].Covers, want) {
+		t.Errorf("not shown: %+v, want %+v", looks[0].Covers, want)
 	}
 }
 

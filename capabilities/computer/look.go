@@ -2,9 +2,11 @@ package computer
 
 import (
 	"context"
+	"errors"
 	"image"
 	"slices"
 	"strings"
+	"time"
 
 	"localpc/capabilities"
 	"localpc/capabilities/computer/hands"
@@ -16,32 +18,43 @@ import (
 const (
 	lookEdge    = 480 // pixels of a picture on a card
 	lookQuality = 70
+	mostCovers  = 32 // windows that a picture on a card names as not shown
 )
 
 // Look takes the pictures for the card of r, which asks for call: one of each
 // screen that may be chosen, or one of where an action would go, with that
 // marked. What can't be pictured has a note that says why.
 func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.Request) []consent.Look {
-	ctx, cancel := context.WithTimeout(ctx, handsWithin)
-	defer cancel()
 	failed := func(err error) []consent.Look {
 		note := "There is no picture at the moment."
 		if wire.CodeOf(err) != "" {
 			note = err.Error()
-		} else if ctx.Err() == nil {
+		} else if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			c.o.Log.Error("A picture for a card could not be taken", "err", err)
 		}
 		return []consent.Look{{Note: note}}
 	}
-	if err := c.begin(ctx); err != nil {
+	soon, cancel := context.WithTimeout(ctx, handsWithin)
+	defer cancel()
+	if err := c.begin(soon); err != nil {
 		return failed(err)
 	}
-	l, err := c.layout(ctx)
+	l, err := c.layout(soon)
 	if err != nil {
 		return failed(err)
 	}
+	a, err := c.o.Hands.Abilities(soon)
+	if err != nil {
+		return failed(err)
+	}
+	until := time.Now().Add(handsWithin)
+	if a.System == hands.Wayland && r.Deadline.After(until) {
+		until = r.Deadline // the desktop may ask the person about it, who reads that as long as the card is there
+	}
+	ctx, end := context.WithDeadline(ctx, until)
+	defer end()
 	if len(r.Screens) == 0 {
-		j, err := c.plan(ctx, call)
+		j, err := c.plan(soon, call)
 		if err != nil {
 			return failed(err)
 		}
@@ -94,11 +107,18 @@ func (c *Computer) marked(ctx context.Context, l space.Layout, marks []image.Poi
 // lookAtArea is a small picture of an area, what is hidden blacked out.
 func (c *Computer) lookAtArea(ctx context.Context, area image.Rectangle, marks []image.Point) (consent.Look, error) {
 	shot, err := c.o.Hands.Shoot(ctx, hands.Ask{ID: "card", Area: area, Limit: space.Limit{Edge: lookEdge}, Format: hands.JPEG, Quality: lookQuality,
-		Cursor: true, Hide: c.terms().Hide, Mark: marks})
+		Cursor: true, Hide: c.terms().Hide, Card: true, Mark: marks})
 	if err != nil {
 		return consent.Look{}, err
 	}
 	look := consent.Look{Data: shot.Data}
+	for _, cover := range shot.Covers[:min(len(shot.Covers), mostCovers)] {
+		from, ok := shot.View.Picture(cover.Area.Min)
+		to, last := shot.View.Picture(cover.Area.Max.Sub(image.Pt(1, 1)))
+		if ok && last {
+			look.Covers = append(look.Covers, consent.Cover{Min: [2]int{from.X, from.Y}, Max: [2]int{to.X + 1, to.Y + 1}, Own: cover.Own, Name: cover.Name})
+		}
+	}
 	if len(shot.Hidden) > 0 {
 		look.Note = "Blacked out: " + strings.Join(shot.Hidden, ", ")
 	}

@@ -100,8 +100,13 @@ func (c *Computer) sees(s *session, a hands.Abilities, v sight, exact string, pa
 // label is a screen for the person who chooses.
 func label(l space.Layout, i int) string {
 	sc := l.Screens[i]
-	s := fmt.Sprintf("Screen %d of %d, %d × %d", i+1, len(l.Screens), sc.Device.Dx(), sc.Device.Dy())
-	if sc.Primary && len(l.Screens) > 1 {
+	size := fmt.Sprintf("%d × %d", sc.Device.Dx(), sc.Device.Dy())
+	if len(l.Screens) == 1 {
+		return "Your screen, " + size
+	}
+	// Its name stands in the rule that is remembered.
+	s := fmt.Sprintf("Screen %d of %d, %s, %s", i+1, len(l.Screens), size, names(l)[i])
+	if sc.Primary {
 		s += ", the main one"
 	}
 	return s
@@ -193,13 +198,39 @@ func (c *Computer) screenshot(ctx context.Context, s *session, p *wire.Screensho
 	}
 	payload := *p
 	payload.SessionID, payload.WaitMS = "", 0
-	exact := fmt.Sprintf("picture of %s: x %d to %d, y %d to %d", strings.Join(v.needs, ", "), v.area.Min.X, v.area.Max.X, v.area.Min.Y, v.area.Max.Y)
+	exact := pictureWords(v)
 	if v.window != nil {
-		exact = "picture of the window " + c.titled(*v.window)
+		exact = "a picture of the window " + c.titled(*v.window)
 	}
 	return job{d: c.sees(s, a, v, exact, []any{"picture", payload}), run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
 		return c.shoot(ctx, s, v, p, g)
 	}}, nil
+}
+
+// pictureWords say of what a picture is.
+func pictureWords(v sight) string {
+	var numbers []string
+	var whole image.Rectangle
+	for i, name := range names(v.layout) {
+		if slices.Contains(v.needs, name) {
+			numbers = append(numbers, number(i))
+			whole = whole.Union(v.layout.Screens[i].Device)
+		}
+	}
+	of := "your screen"
+	switch n := len(numbers); {
+	case n > 1 && n == len(v.layout.Screens):
+		of = "all your screens"
+	case n > 1:
+		of = "screens " + strings.Join(numbers[:n-1], ", ") + " and " + numbers[n-1]
+	case len(v.layout.Screens) > 1:
+		of = "screen " + numbers[0]
+	}
+	if v.area == whole {
+		return "a picture of " + of
+	}
+	from := v.area.Min.Sub(whole.Min)
+	return fmt.Sprintf("a picture of a part of %s: %d × %d pixels, %d from its left edge and %d from its top", of, v.area.Dx(), v.area.Dy(), from.X, from.Y)
 }
 
 // narrow cuts what is seen to the screens that were allowed; dark are the

@@ -164,12 +164,39 @@ func TestAFileNamesTheComputer(t *testing.T) {
 
 func TestWordsOfTheComputersRules(t *testing.T) {
 	for name, want := range map[string]string{
-		"see":    "See `screens: DP-1`, for sessions in /project, as long as it only sees the screen",
-		"act":    "Use `mouse and keyboard`, for sessions in /project, as long as it only uses mouse and keyboard",
-		"launch": "Start `/usr/bin/gimp`, for sessions in /project, as long as it only uses mouse and keyboard and runs programs",
+		"see":    "See the screen “DP-1” of this computer, in sessions for /project",
+		"act":    "Use the mouse and keyboard of this computer, in sessions for /project",
+		"launch": "Start the program `/usr/bin/gimp`, in sessions for /project",
+		"read":   "Read what you have copied (the clipboard), in sessions for /project",
+		"write":  "Replace what you have copied (the clipboard), in sessions for /project",
 	} {
 		if got := policy.RuleWords(requests(consent.ModeWork)[name].Rule, consent.Choice{}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	rule := requests(consent.ModeWork)["see"].Rule
+	seen := map[string]string{}
+	for change, want := range map[string]string{
+		consent.ScreensRule("DP-1\nHDMI-1"):       "See the screens “DP-1” and “HDMI-1” of this computer, in sessions for /project",
+		consent.ScreensRule("DP-1\nDP-2\nHDMI-1"): "See the screens “DP-1”, “DP-2” and “HDMI-1” of this computer, in sessions for /project",
+		consent.ScreensRule("default"):            "See the screen of this computer, in sessions for /project",
+		consent.ScreensRule("DP-2"):               "See the screen “DP-2” of this computer, in sessions for /project",
+	} {
+		rule.Exact = change
+		got := policy.RuleWords(rule, consent.Choice{})
+		if got != want || seen[got] != "" {
+			t.Errorf("%q, want %q", got, want)
+		}
+		seen[got] = change
+	}
+	// A rule for more than such a thing does by its nature says so, and a denial,
+	// which is of every screen, names none.
+	rule.Effects = "clipboard, see"
+	if got := policy.RuleWords(rule, consent.Choice{}); !strings.HasSuffix(got, ", as long as it only uses the clipboard and sees the screen") {
+		t.Errorf("with another effect: %q", got)
+	}
+	rule.Effects = ""
+	if got := policy.RuleWords(rule, consent.Choice{}); got != "See the screens of this computer, whichever they are, in sessions for /project" {
+		t.Errorf("a denial: %q", got)
 	}
 }

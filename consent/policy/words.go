@@ -76,8 +76,6 @@ var actionWords = map[string]struct{ exact, wide string }{
 	"files write": {"Write", "Write files"}, "files mkdir": {"Make the folder", "Make folders"}, "files move": {"Move", "Move files"}, "files delete": {"Delete", "Delete files"},
 	"files ": {"Use", "Use files"}, "network internet": {"Reach", "Reach the internet"}, "network home": {"Reach", "Reach the home network"},
 	"network local": {"Reach", "Reach this computer's own programs"}, "network link": {"Reach", "Reach the network that this computer is plugged into"},
-	"computer see": {"See", "See the screen"}, "computer act": {"Use", "Use mouse and keyboard"}, "computer launch": {"Start", "Start programs"},
-	"computer clipboard-read": {"Clipboard:", "Read the clipboard"}, "computer clipboard-write": {"Clipboard:", "Write to the clipboard"},
 }
 
 // placeWords say where a connection leads.
@@ -105,12 +103,21 @@ func begin(r consent.Rule) string {
 		}
 	}
 	if r.Capability == consent.CapabilityComputer {
-		in = ", for sessions in "
+		in = ", in sessions for "
+		if w := computerWords(r); w != "" {
+			s = w
+		}
 	}
 	if r.Folder != "" {
 		s += in + consent.Visible(r.Folder, false)
 	}
 	return s
+}
+
+// AtHome is a rule for a person's eyes, with its folders as they write them.
+func AtHome(r consent.Rule, home string) consent.Rule {
+	r.Folder, r.Cwd = consent.HomePath(home, r.Folder), consent.HomePath(home, r.Cwd)
+	return r
 }
 
 // RuleWords prints a rule exactly as it will match.
@@ -140,7 +147,8 @@ func RuleWords(r consent.Rule, c consent.Choice) string {
 	if r.Env != "" {
 		s += ", with " + consent.Visible(r.Env, false)
 	}
-	if r.Effects != "" && r.Capability != "network" { // a connection does nothing else
+	usual := r.Capability == consent.CapabilityComputer && r.Effects == computerEffects[r.Action]
+	if r.Effects != "" && r.Capability != "network" && !usual { // a connection does nothing else
 		s += ", as long as it only " + effectWords(r.Effects)
 	}
 	if r.Wide {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"image"
+	"image/color"
 	"os"
 	"strings"
 	"syscall"
@@ -152,8 +153,11 @@ func share(img *image.RGBA, area image.Rectangle) float64 {
 	return float64(black) / float64(area.Dx()*area.Dy())
 }
 
+// ownGrey is what this program's own windows are in a card's picture.
+var ownGrey = color.RGBA{0x6b, 0x72, 0x80, 255}
+
 // thumbnail waits until a card has a picture of the screen, with something
-// hidden, and so black, in it.
+// hidden, and so black, in it, and the card itself, which is grey.
 func thumbnail(t testing.TB, p *program, card *apptest.Area) {
 	t.Helper()
 	if !p.d.Until(15*time.Second, func() bool {
@@ -162,18 +166,24 @@ func thumbnail(t testing.TB, p *program, card *apptest.Area) {
 			return false
 		}
 		img := p.d.Capture()
-		for y := r.Min.Y; y < r.Max.Y-20; y++ {
+		black, grey := false, false
+		for y := r.Min.Y; y < r.Max.Y-24; y++ {
 			for x := r.Min.X; x < r.Max.X-60; x++ {
-				if share(img, image.Rect(x, y, x+60, y+1)) == 1 && share(img, image.Rect(x, y, x+60, y+20)) == 1 {
-					return true
-				}
+				grey = grey || near(img.RGBAAt(x, y), ownGrey) && near(img.RGBAAt(x+59, y), ownGrey) && near(img.RGBAAt(x+30, y+23), ownGrey)
+				black = black || share(img, image.Rect(x, y, x+10, y+1)) == 1 && share(img, image.Rect(x, y, x+10, y+24)) == 1
 			}
 		}
-		return false
+		return black && grey
 	}) {
 		p.d.Screenshot("no-thumbnail")
 		t.Error("the card does not show the screen with what is hidden black in it")
 	}
+}
+
+// near tells whether two colours are alike, as a JPEG file leaves them.
+func near(a, b color.RGBA) bool {
+	apart := func(x, y uint8) int { return max(int(x)-int(y), int(y)-int(x)) }
+	return apart(a.R, b.R) < 8 && apart(a.G, b.G) < 8 && apart(a.B, b.B) < 8
 }
 
 // strip is where the strip is, once it says this.

@@ -48,6 +48,7 @@ func grants(c *cli, args []string) error {
 		fmt.Fprintln(c.out, "Nothing is remembered.")
 		return nil
 	}
+	home, _ := os.UserHomeDir() // without one, paths are whole
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tWHO\tRULE\tHOLDS\tLAST USED")
 	for _, g := range list {
@@ -55,7 +56,7 @@ func grants(c *cli, args []string) error {
 		if g.Deny {
 			yes = "deny "
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", g.ID, consent.Visible(g.Name, false), consent.Visible(yes+policy.RuleWords(g.Rule, g.Choice), false), policy.ScopeWords(g.Scope), when(g.LastUsed))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", g.ID, consent.Visible(g.Name, false), consent.Visible(yes+policy.RuleWords(policy.AtHome(g.Rule, home), g.Choice), false), policy.ScopeWords(g.Scope), when(g.LastUsed))
 	}
 	return w.Flush()
 }

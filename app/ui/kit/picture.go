@@ -7,6 +7,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/driver/desktop"
 	"fyne.io/fyne/v2/widget"
 )
@@ -29,6 +30,8 @@ type Picture struct {
 	words          *Flow
 	band           *canvas.Rectangle
 	caption        *Flow
+	labels         []Label
+	written        *fyne.Container // of labels
 }
 
 // captionInk is white in either theme: the band below it is dark.
@@ -50,6 +53,7 @@ func NewPicture(w, h float32, words string) *Picture {
 	p.band.BottomLeftCornerRadius, p.band.BottomRightCornerRadius = Radius-2, Radius-2
 	p.band.Hide()
 	p.caption = NewLine(w-24, Small, 2)
+	p.written = container.NewWithoutLayout()
 	p.ExtendBaseWidget(p)
 	return p
 }
@@ -169,10 +173,10 @@ func (p *Picture) paint() {
 func (p *Picture) place(s fyne.Size) {
 	p.ground.Resize(s)
 	p.edge.Resize(s)
-	in := fyne.NewSize(max(0, s.Width-4), max(0, s.Height-4))
+	in, k := fyne.NewSize(max(0, s.Width-4), max(0, s.Height-4)), float32(0)
 	if p.has {
 		b := p.img.Image.Bounds()
-		k := min(in.Width/float32(max(1, b.Dx())), in.Height/float32(max(1, b.Dy())))
+		k = min(in.Width/float32(max(1, b.Dx())), in.Height/float32(max(1, b.Dy())))
 		if c := fyne.CurrentApp().Driver().CanvasForObject(p); p.fit && c != nil {
 			k = min(k, 1/max(0.1, c.Scale()))
 		}
@@ -181,6 +185,7 @@ func (p *Picture) place(s fyne.Size) {
 	at := fyne.NewPos((s.Width-in.Width)/2, (s.Height-in.Height)/2)
 	p.img.Move(at)
 	p.img.Resize(in)
+	p.placeLabels(at, k)
 	m := p.words.MinSize()
 	p.words.Resize(fyne.NewSize(s.Width-32, m.Height))
 	p.words.Move(fyne.NewPos(16, max(0, mid(s.Height, m.Height))))
@@ -196,7 +201,7 @@ func (p *Picture) CreateRenderer() fyne.WidgetRenderer {
 	p.paint()
 	return &drawn{
 		of:      p,
-		objects: []fyne.CanvasObject{p.ground.Rectangle, p.img, p.words, p.band, p.caption, p.edge.Rectangle},
+		objects: []fyne.CanvasObject{p.ground.Rectangle, p.img, p.written, p.words, p.band, p.caption, p.edge.Rectangle},
 		layout:  p.place,
 		min:     func() fyne.Size { return p.room },
 		refresh: func() { p.paint(); p.place(p.Size()) },

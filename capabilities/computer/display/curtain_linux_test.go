@@ -2,6 +2,7 @@ package display
 
 import (
 	"image"
+	"image/color"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -152,6 +153,28 @@ func TestCurtain(t *testing.T) {
 	l, r, s := count(hands.Ask{})
 	if l < 1000 || r != 0 || len(s.Hidden) != 0 {
 		t.Errorf("a window of our own: %d and %d pixels, hidden %q", l, r, s.Hidden)
+	}
+	if len(s.Covers) != 0 {
+		t.Errorf("a picture for a program tells of %+v", s.Covers)
+	}
+	// On a card the two are told from each other: one is grey, the other black.
+	own, hidden := image.Pt(460, 160), image.Pt(160, 160)
+	for _, a := range []hands.Ask{{Hide: usual}, {Hide: usual, Card: true}} {
+		_, _, s := count(a)
+		img, want := decode(t, s), color.RGBA{0, 0, 0, 255}
+		if a.Card {
+			want = ownGrey
+		}
+		if got := color.RGBAModel.Convert(img.At(own.X, own.Y)); got != want {
+			t.Errorf("for a card %v: our own window is %v", a.Card, got)
+		}
+		if got := color.RGBAModel.Convert(img.At(hidden.X, hidden.Y)); got != (color.RGBA{0, 0, 0, 255}) {
+			t.Errorf("for a card %v: the hidden window is %v", a.Card, got)
+		}
+		if a.Card && (len(s.Covers) != 2 || !slices.ContainsFunc(s.Covers, func(c hands.Cover) bool { return c.Own && c.Name == "" && own.In(c.Area) }) ||
+			!slices.ContainsFunc(s.Covers, func(c hands.Cover) bool { return !c.Own && c.Name == "xterm" && hidden.In(c.Area) })) {
+			t.Errorf("covers: %+v", s.Covers)
+		}
 	}
 	for _, w := range s.Stack {
 		if w.Ours != (w.PID == other.Process.Pid) {

@@ -53,6 +53,26 @@ func (r *raster) fill(rects []image.Rectangle) {
 	}
 }
 
+// ownGrey is what this program's own windows are in the pictures on cards.
+var ownGrey = color.RGBA{0x6b, 0x72, 0x80, 255}
+
+// grey makes rects calm.
+func (r *raster) grey(rects []image.Rectangle) {
+	for _, b := range rects {
+		b = b.Intersect(r.rect)
+		if b.Empty() {
+			continue
+		}
+		first := r.line(b.Min.Y, b.Min.X, b.Max.X)
+		for x := b.Min.X; x < b.Max.X; x++ {
+			r.set(image.Pt(x, b.Min.Y), ownGrey)
+		}
+		for y := b.Min.Y + 1; y < b.Max.Y; y++ {
+			copy(r.line(y, b.Min.X, b.Max.X), first)
+		}
+	}
+}
+
 // blackBut tells whether every pixel beside rects is black, where those leave
 // enough to say so.
 func (r *raster) blackBut(rects []image.Rectangle) bool {

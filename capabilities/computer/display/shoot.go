@@ -26,7 +26,11 @@ type moment struct {
 	// curtain: a window of the hide list shows in area.
 	curtain bool
 	hidden  []string
-	at      time.Time
+	// own is what of black is this program's own; covers are the windows: for a
+	// card only.
+	own    []image.Rectangle
+	covers []hands.Cover
+	at     time.Time
 }
 
 // Shoot lists the windows before and after it looks, and blacks out what
@@ -50,6 +54,7 @@ func (d *desk) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 		return hands.Shot{}, err
 	}
 	m.raster.fill(m.black)
+	m.raster.grey(m.own)
 	if m.raster.pointer != nil {
 		m.raster.draw(m.raster.pointer)
 	}
@@ -59,7 +64,7 @@ func (d *desk) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	}
 	d.took(m.at)
 	return hands.Shot{
-		Data: data, Format: format, Layout: m.layout, Stack: m.stack, Hidden: m.hidden, At: m.at,
+		Data: data, Format: format, Layout: m.layout, Stack: m.stack, Hidden: m.hidden, Covers: m.covers, At: m.at,
 		View: space.View{ID: a.ID, Layout: m.layout.Fingerprint(), Area: m.area, Size: size},
 	}, nil
 }
@@ -131,10 +136,16 @@ func (d *desk) look(ctx context.Context, a hands.Ask) (m *moment, settled bool, 
 			}
 		}
 		m.stack = after
+		if a.Card {
+			m.coverings(a.Hide, [2]space.Stack{before, after}, slices.Concat(over, overAfter))
+		}
 		if a.Window != nil {
 			now, err := areaOf(a, m.layout, after)
 			settled = err == nil && now == m.area
 		}
+	}
+	if a.Card {
+		m.own = append(m.own, d.cover()...)
 	}
 	for _, r := range black {
 		if r = r.Intersect(m.area); !r.Empty() {
@@ -181,13 +192,48 @@ func (m *moment) name(w space.Window) {
 		return
 	}
 	m.curtain = true
-	name := w.App
-	if name == "" {
-		name = w.Class
-	}
-	if !slices.Contains(m.hidden, name) {
+	if name := programOf(w); !slices.Contains(m.hidden, name) {
 		m.hidden = append(m.hidden, name)
 	}
+}
+
+// coverings notes what a picture for a card does not show: before and after it
+// was taken, and as the windows lie now.
+func (m *moment) coverings(hide hands.Curtain, stacks [2]space.Stack, over space.Stack) {
+	own := func(w space.Window) bool { return w.Ours }
+	for _, s := range stacks {
+		m.own = append(m.own, s.Visible(m.area, own)...)
+	}
+	for _, w := range over {
+		if w.Ours {
+			m.own = append(m.own, w.Frame.Intersect(m.area))
+		}
+	}
+	for i, w := range stacks[1] {
+		if !w.Ours && !hide.Hides(w) {
+			continue
+		}
+		c := hands.Cover{Own: w.Ours}
+		for _, r := range stacks[1].Visible(m.area, func(o space.Window) bool { return o.ID == stacks[1][i].ID }) {
+			if r.Dx()*r.Dy() > c.Area.Dx()*c.Area.Dy() {
+				c.Area = r
+			}
+		}
+		if !w.Ours {
+			c.Name = programOf(w)
+		}
+		if !c.Area.Empty() {
+			m.covers = append(m.covers, c)
+		}
+	}
+}
+
+// programOf is what the person knows a window's program by.
+func programOf(w space.Window) string {
+	if w.App == "" {
+		return w.Class
+	}
+	return w.App
 }
 
 // outside is what of area is on no screen, or on a dark one.

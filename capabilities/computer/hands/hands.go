@@ -83,6 +83,10 @@ type Abilities struct {
 	StopKeyProblem string `json:"stop_key_problem,omitempty"`
 }
 
+// Wayland is the Abilities.System of desktops that may ask the person themselves,
+// in a window of their own, whether a picture may be taken.
+const Wayland = "wayland"
+
 // The names of Abilities.Why.
 const (
 	AbilityPictures  = "pictures"
@@ -124,9 +128,21 @@ type Ask struct {
 	Hide Curtain `json:"hide"`
 	// Test: it is the screen test's, so its targets are not blacked out.
 	Test bool `json:"test,omitempty"`
+	// Card: the picture is for the person, on a card. This program's own windows
+	// are grey in it, so that they are told from what is blacked out, and the shot
+	// says where either is. It may take as long as its context lets it: the system
+	// may be asking the person about it.
+	Card bool `json:"card,omitempty"`
 	// Mark, in device pixels, draws rings where an action would go: only for the
 	// pictures on cards.
 	Mark []image.Point `json:"mark,omitempty"`
+}
+
+// Cover is a window that a picture for a card does not show.
+type Cover struct {
+	Area image.Rectangle `json:"area"` // the largest piece of it, in device pixels
+	Own  bool            `json:"own,omitempty"`
+	Name string          `json:"name,omitempty"` // the program of a window that is blacked out
 }
 
 // Shot is one picture.
@@ -139,6 +155,8 @@ type Shot struct {
 	Stack space.Stack `json:"stack,omitempty"`
 	// Hidden names the programs whose windows are blacked out in it.
 	Hidden []string `json:"hidden,omitempty"`
+	// Covers is what a picture for a card does not show.
+	Covers []Cover `json:"covers,omitempty"`
 	// At is when it was taken.
 	At time.Time `json:"at"`
 }
