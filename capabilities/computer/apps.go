@@ -38,11 +38,11 @@ func (c *Computer) apps(ctx context.Context, s *session, p *wire.Apps) (job, err
 			if !known {
 				i = len(r.Apps)
 				at[w.PID] = i
-				app := wire.App{PID: w.PID, Name: clipped(w.App, wire.MaxText)}
+				app := wire.App{PID: w.PID, Name: told(w.App, wire.MaxText)}
 				if pr, ok := lookAt(w.PID); ok {
-					app.ExecutablePath = pr.path
+					app.ExecutablePath = told(pr.path, wire.MaxPath)
 					if app.Name == "" {
-						app.Name = pr.name
+						app.Name = told(pr.name, wire.MaxText)
 					}
 				}
 				r.Apps = append(r.Apps, app)
@@ -53,7 +53,7 @@ func (c *Computer) apps(ctx context.Context, s *session, p *wire.Apps) (job, err
 		if p.IncludeBackground {
 			for _, pr := range processes() {
 				if _, known := at[pr.pid]; !known {
-					r.Apps = append(r.Apps, wire.App{PID: pr.pid, Name: clipped(pr.name, wire.MaxText), ExecutablePath: pr.path})
+					r.Apps = append(r.Apps, wire.App{PID: pr.pid, Name: told(pr.name, wire.MaxText), ExecutablePath: told(pr.path, wire.MaxPath)})
 				}
 			}
 		}

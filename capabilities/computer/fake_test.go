@@ -36,6 +36,7 @@ type screen struct {
 	clipErr   error
 	picture   []byte
 	covers    []hands.Cover // what a picture for a card does not show
+	hidden    []string      // of each picture
 	hold      chan struct{} // Act waits for it, or for its context
 	actErr    error
 	asks      []hands.Ask
@@ -97,7 +98,7 @@ func (s *screen) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	if a.Card {
 		covers = s.covers
 	}
-	return hands.Shot{Covers: covers, Data: s.picture, Format: a.Format, Layout: s.layout, Stack: s.stack, At: time.Now(),
+	return hands.Shot{Covers: covers, Hidden: s.hidden, Data: s.picture, Format: a.Format, Layout: s.layout, Stack: s.stack, At: time.Now(),
 		View: space.View{ID: a.ID, Layout: s.layout.Fingerprint(), Area: a.Area, Size: size}}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -77,8 +78,8 @@ func (c *Computer) displays(ctx context.Context, s *session) (job, error) {
 	}
 	return c.list(ctx, s, "List the screens", nil, func(_ context.Context, l space.Layout, _ func(string) bool) (wire.Type, wire.Payload, string, error) {
 		r := &wire.DisplaysResponse{Monitors: []wire.Monitor{}}
-		for i, sc := range l.Screens {
-			r.Monitors = append(r.Monitors, wire.Monitor{Index: i, Name: names(l)[i], Primary: sc.Primary, Scale: scaleOf(sc),
+		for i, sc := range l.Screens[:min(len(l.Screens), wire.MaxMonitors)] {
+			r.Monitors = append(r.Monitors, wire.Monitor{Index: i, Name: told(names(l)[i], wire.MaxText), Primary: sc.Primary, Scale: scaleOf(sc),
 				PhysicalSize: wire.Point{sc.Device.Dx(), sc.Device.Dy()}, LogicalSize: wire.Point{sc.Points.Dx(), sc.Points.Dy()}, Origin: wire.Point{sc.Device.Min.X, sc.Device.Min.Y}})
 		}
 		return wire.TypeDisplaysResponse, r, counted(len(r.Monitors), "screen"), nil
@@ -123,7 +124,7 @@ func (c *Computer) windows(ctx context.Context, s *session, p *wire.Windows) (jo
 			}
 			id := "win_" + uuid.NewString()
 			listed[id] = w
-			item := wire.Window{WindowID: id, PID: w.PID, AppName: clipped(w.App, wire.MaxText), Title: clipped(w.Title, wire.MaxText), Bounds: boundsOf(w.Frame),
+			item := wire.Window{WindowID: id, PID: w.PID, AppName: told(w.App, wire.MaxText), Title: told(w.Title, wire.MaxText), Bounds: boundsOf(w.Frame),
 				IsFocused: w.Focused, IsMinimized: w.Minimized, IsFullscreen: w.Full}
 			if hide.Hides(w) {
 				item.Title = hiddenTitle
@@ -216,6 +217,11 @@ func (c *Computer) permissions(ctx context.Context, p *wire.Permissions) (job, e
 		}
 		return capabilities.Result{Type: wire.TypePermissionsResponse, Payload: r, Outcome: "told"}, nil
 	}}, nil
+}
+
+// told is what another program calls itself, as a message may have it.
+func told(s string, n int) string {
+	return clipped(strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", " "), "\uFFFD"), n)
 }
 
 // clipped cuts s to n bytes at a whole character.

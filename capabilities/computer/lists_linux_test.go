@@ -1,6 +1,7 @@
 package computer
 
 import (
+	"fmt"
 	"image"
 	"os"
 	"os/exec"
@@ -104,6 +105,30 @@ func TestWhatIsListed(t *testing.T) {
 	res, err = r.do(wire.TypeDisplays, &wire.ComputerQuery{SessionID: r.ses.ID}, r.session("DP-1"))
 	if m := res.Payload.(*wire.DisplaysResponse).Monitors; err != nil || len(m) != 2 || !m[0].Primary || m[1].Origin != (wire.Point{-1280, 0}) || m[1].PhysicalSize != (wire.Point{1280, 1024}) {
 		t.Errorf("the screens: %+v, %v", m, err)
+	}
+}
+
+// However windows, programs and screens call themselves, the lists of them and
+// the pictures come.
+func TestOddNames(t *testing.T) {
+	r := newRig(t)
+	odd := "a\x00b\xff\x1b[31m" + strings.Repeat("é", 5000)
+	r.s.set(func(s *screen) {
+		s.stack[0].Title, s.stack[0].App, s.stack[0].PID = odd, odd, os.Getpid()
+		for i := range 80 {
+			sc := s.layout.Screens[0]
+			sc.Index, sc.Name = i+2, fmt.Sprintf("%d %s", i, odd)
+			s.layout.Screens = append(s.layout.Screens, sc)
+		}
+		s.hidden = []string{odd}
+	})
+	for typ, p := range map[wire.Type]wire.Payload{
+		wire.TypeWindows: &wire.Windows{SessionID: r.ses.ID}, wire.TypeApps: &wire.Apps{SessionID: r.ses.ID, IncludeBackground: true},
+		wire.TypeDisplays: &wire.ComputerQuery{SessionID: r.ses.ID}, wire.TypeScreenshot: &wire.Screenshot{SessionID: r.ses.ID},
+	} {
+		if _, err := r.do(typ, p, r.session()); err != nil { // do says whether the answer is valid
+			t.Errorf("%s: %v", typ, err)
+		}
 	}
 }
 

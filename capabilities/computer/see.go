@@ -297,7 +297,10 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 	}
 	s.keep(picture{view: shot.View, stack: shot.Stack, at: shot.At, allowed: allowed})
 	r := &wire.ScreenshotResponse{Picture: shot.View.ID, Image: shot.Data, MIMEType: "image/" + shot.Format, Width: shot.View.Size.X, Height: shot.View.Size.Y,
-		Monitor: -1, Shows: wireRect(shot.View.Area), DisplayScale: 1, Hidden: shot.Hidden}
+		Monitor: -1, Shows: wireRect(shot.View.Area), DisplayScale: 1}
+	for _, name := range shot.Hidden[:min(len(shot.Hidden), wire.MaxWindows)] {
+		r.Hidden = append(r.Hidden, told(name, wire.MaxText))
+	}
 	on := touching(shot.Layout, shot.View.Area)
 	for i, name := range names(shot.Layout) {
 		if len(on) > 0 && name == on[0] {
@@ -315,7 +318,7 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 			notes = append(notes, "Screen "+number(i)+" is not shared, so it is black.")
 		}
 	}
-	r.Note = strings.TrimSpace(r.Note)
+	r.Note = clipped(strings.TrimSpace(r.Note), wire.MaxText)
 	res := capabilities.Result{Type: wire.TypeScreenshotResponse, Payload: r, Sent: int64(len(shot.Data)), Output: shot.Data,
 		Outcome: fmt.Sprintf("%d × %d pixels, %s", r.Width, r.Height, consent.Bytes(int64(len(shot.Data))))}
 	if len(shot.Hidden) > 0 {

@@ -42,7 +42,8 @@ const (
 	MaxDragPoints   = 10_000
 	MaxClip         = 2_785_280 // bytes of a clipboard's text
 	MaxWindows      = 1000      // in one list
-	MaxHoldMS       = 300_000   // of hold_key and wait
+	MaxMonitors     = 64
+	MaxHoldMS       = 300_000 // of hold_key and wait
 )
 
 // The actions of an INPUT_ACTION.
@@ -369,7 +370,7 @@ func (s *Screenshot) Validate() error {
 	if s.Picture != "" && s.Region == nil {
 		return errors.New("picture needs a region of it")
 	}
-	return errors.Join(checkID("session_id", s.SessionID), within("monitor", s.Monitor, -1, 63), checkRect("region", s.Region),
+	return errors.Join(checkID("session_id", s.SessionID), within("monitor", s.Monitor, -1, MaxMonitors-1), checkRect("region", s.Region),
 		optionalID("picture", s.Picture), optionalID("window_id", s.WindowID), oneOf("format", s.Format, "", "jpeg", "png"),
 		within("quality", s.Quality, 0, 100), within("max_edge", s.MaxEdge, 0, 8000), within("max_tiles", s.MaxTiles, 0, 1<<20),
 		within("max_bytes", s.MaxBytes, 0, MaxPicture), checkWait(s.WaitMS))
@@ -436,8 +437,8 @@ func (c *CursorResponse) Validate() error {
 }
 
 func (d *DisplaysResponse) Validate() error {
-	if len(d.Monitors) > 64 {
-		return errors.New("monitors has more than 64")
+	if len(d.Monitors) > MaxMonitors {
+		return fmt.Errorf("monitors has more than %d", MaxMonitors)
 	}
 	for _, m := range d.Monitors {
 		if err := errors.Join(checkText("name", m.Name, MaxText), checkPoint("origin", &m.Origin), checkPoint("physical_size", &m.PhysicalSize), checkPoint("logical_size", &m.LogicalSize)); err != nil {
