@@ -16,6 +16,7 @@ import (
 
 	"localpc/capabilities"
 	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -161,6 +162,8 @@ type job struct {
 	// where it goes now may change while the card is open.
 	marks    []image.Point
 	fleeting bool
+	keyboard *space.Window // that it goes to, where its card says so
+	aim      []hands.Aim   // what lies there, where only its card shows that
 }
 
 // Describe looks at the screens; nothing is changed, and nobody is asked about
@@ -168,12 +171,14 @@ type job struct {
 func (c *Computer) Describe(ctx context.Context, call capabilities.Call) (capabilities.Description, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
+	s := c.session(call.Session.ID)
+	s.hides(call.Payload) // of a card before
 	j, err := c.plan(ctx, call)
 	if err != nil {
 		return capabilities.Description{}, err
 	}
-	if j.fleeting {
-		c.session(call.Session.ID).shows(call.Payload, j.marks[0])
+	if j.fleeting || j.aim != nil {
+		s.shows(shown{call.Payload, j.marks, j.keyboard, j.aim})
 	}
 	return j.d, nil
 }

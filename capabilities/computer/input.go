@@ -2,6 +2,7 @@ package computer
 
 import (
 	"context"
+	"fmt"
 	"image"
 	"time"
 
@@ -59,11 +60,25 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		j.marks, j.fleeting = []image.Point{at}, true
 	case c.terms().PerAction && a.Kind != hands.Drag:
 		j.d.Effects[0].Text, j.d.Looks = "does this once", false
-		if w, ok := c.focused(ctx); ok {
+		w, ok := c.focused(ctx)
+		if before, shown := s.showed(p); shown { // its card is answered, and may have the keyboard
+			w, ok = *before.keyboard, true
+		}
+		if ok {
 			j.d.Details, j.d.Looks = []string{"It goes to the window that has the keyboard: " + c.titled(w) + "."}, true
 			j.d.Effects[0].Text = "does this once, where the ring is in the picture"
-			j.marks, j.fleeting = []image.Point{middleOf(w.Frame)}, true
+			j.marks, j.fleeting, j.keyboard = []image.Point{middleOf(w.Frame)}, true, &w
+			// Another window is another question.
+			j.d.Fingerprint += fmt.Sprintf(" keyboard %d %d %q %d", w.ID, w.PID, w.Class, w.Started)
 		}
+	}
+	if len(a.Aim) == 0 && len(j.marks) > 0 && j.keyboard == nil && c.terms().PerAction {
+		if w, ok := s.showed(p); ok {
+			a.Aim = w.aim
+		} else if stack, err := c.o.Hands.Windows(ctx); err == nil {
+			a.Aim = aims(stack, j.marks)
+		}
+		j.aim = a.Aim
 	}
 	j.run = func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
 		ctx, done, err := c.takeHands(ctx, s, g)
@@ -72,7 +87,9 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		}
 		defer done()
 		a := a
-		if at, ok := s.showed(p); ok && pointer && byPerson(g) {
+		a.Keyboard = j.keyboard
+		if w, ok := s.showed(p); ok && pointer && byPerson(g) {
+			at := w.marks[0]
 			// It is where it was when it was asked for, not where the hand left the
 			// mouse that answered.
 			a.Aim = nil
@@ -80,6 +97,9 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 				return capabilities.Result{}, err
 			}
 			a.At = &at
+			if len(a.Aim) == 0 {
+				a.Aim = w.aim
+			}
 		} else if cant != nil {
 			return capabilities.Result{}, cant
 		}
@@ -232,13 +252,22 @@ func (s *session) check(l space.Layout, p *wire.InputAction, asked, at image.Poi
 		return s.outside(l, asked, ok)
 	}
 	if known && pic.stack != nil {
-		aim := hands.Aim{Point: at}
-		if w, ok := pic.stack.Under(at); ok {
-			aim.Window = &w
-		}
-		a.Aim = append(a.Aim, aim)
+		a.Aim = append(a.Aim, aims(pic.stack, []image.Point{at})...)
 	}
 	return nil
+}
+
+// aims is what lies under each of points.
+func aims(s space.Stack, points []image.Point) []hands.Aim {
+	var out []hands.Aim
+	for _, p := range points {
+		aim := hands.Aim{Point: p}
+		if w, ok := s.Under(p); ok {
+			aim.Window = &w
+		}
+		out = append(out, aim)
+	}
+	return out
 }
 
 func nameOf(l space.Layout, sc space.Screen) string {

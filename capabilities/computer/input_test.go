@@ -13,6 +13,7 @@ import (
 	"localpc/capabilities"
 	"localpc/capabilities/capabilitytest"
 	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -195,6 +196,66 @@ func TestACardForTheKeyboard(t *testing.T) {
 		}
 		if r.c.Look(t.Context(), call, consent.Request{Looks: true}); len(r.s.lastAsk().Mark) != 0 {
 			t.Errorf("%s: %v is marked", p.Action, r.s.lastAsk().Mark)
+		}
+	}
+}
+
+// What a card of one action says is what is done: keys go to the window that it
+// names, a click to what it shows, or nowhere.
+func TestACardsWindowIsTheOne(t *testing.T) {
+	r := newRig(t)
+	r.terms.PerAction = true
+	notes := r.s.stack[0]
+	call := r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "type", Text: "a"})
+	d, err := r.c.Describe(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant := byYou(t, r.ses, d, consent.Choice{Scope: consent.Once})
+	r.s.set(func(s *screen) { // another window takes the keyboard while the card is open
+		s.stack = append(space.Stack{{ID: 3, PID: 103, Class: "xterm", Frame: image.Rect(0, 0, 50, 50), Focused: true}}, s.stack...)
+		s.stack[1].Focused = false
+	})
+	if _, err := r.c.Run(t.Context(), call, grant, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.s.lastAct(); a.Keyboard == nil || !a.Keyboard.Same(notes) {
+		t.Errorf("the hands type into %+v", a.Keyboard)
+	}
+	// Asked again, it is about the other window; and that is another question.
+	again, err := r.c.Describe(t.Context(), call)
+	if err != nil || again.Fingerprint == d.Fingerprint {
+		t.Errorf("the next card's fingerprint is %q, as the one before; %v", again.Fingerprint, err)
+	}
+	if _, err := r.c.Run(t.Context(), call, grant, nil); !errors.Is(err, consent.ErrChanged) {
+		t.Errorf("with the grant of the card before: %v", err)
+	}
+
+	// A click that no picture was taken for.
+	for name, p := range map[string]*wire.InputAction{
+		"at a place":     {Action: "left_click", Coordinate: &wire.Point{200, 200}},
+		"at the pointer": {Action: "left_click"},
+		"a drag":         {Action: "drag", Path: []wire.Point{{200, 200}, {700, 700}}},
+	} {
+		p.SessionID = r.ses.ID
+		r.s.set(func(s *screen) { s.stack, s.pointer = newScreen().stack, image.Pt(200, 200) })
+		call := r.call(wire.TypeInput, p)
+		d, err := r.c.Describe(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.s.set(func(s *screen) { // the card, or what came meanwhile
+			s.stack = append(space.Stack{{ID: 4, PID: 104, Class: "other", Frame: image.Rect(0, 0, 900, 900)}}, s.stack...)
+			s.pointer = image.Pt(600, 600)
+		})
+		if r.c.Look(t.Context(), call, consent.Request{Looks: true}); r.s.lastAsk().Mark[0] != image.Pt(200, 200) || len(r.s.lastAsk().Mark) != max(1, len(p.Path)) {
+			t.Errorf("%s: the card marks %v", name, r.s.lastAsk().Mark)
+		}
+		if _, err := r.c.Run(t.Context(), call, byYou(t, r.ses, d, consent.Choice{Scope: consent.Once}), nil); err != nil {
+			t.Fatal(err)
+		}
+		if a := r.s.lastAct(); len(a.Aim) != max(1, len(p.Path)) || a.Aim[0].Window == nil || !a.Aim[0].Window.Same(notes) {
+			t.Errorf("%s: it is aimed at %+v", name, a.Aim)
 		}
 	}
 }

@@ -58,8 +58,8 @@ func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.R
 		if err != nil {
 			return failed(err)
 		}
-		if at, ok := c.session(call.Session.ID).showed(call.Payload); ok {
-			j.marks = []image.Point{at}
+		if w, ok := c.session(call.Session.ID).showed(call.Payload); ok {
+			j.marks = w.marks
 		}
 		look, err := c.marked(ctx, l, j.marks)
 		if err != nil {

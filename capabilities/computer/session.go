@@ -54,31 +54,39 @@ type picture struct {
 }
 
 // shown is where the card of a request says that it goes, by the request's
-// payload: the pointer moves on to the card.
+// payload: the pointer moves on to the card, which may take the keyboard too.
 type shown struct {
-	of wire.Payload
-	at image.Point
+	of       wire.Payload
+	marks    []image.Point
+	keyboard *space.Window // that keys go to; nil: they do not, or none was known
+	aim      []hands.Aim   // what lay there, where no picture says that
 }
 
-// shows remembers it, and showed gives it.
-func (s *session) shows(of wire.Payload, at image.Point) {
+// shows remembers it, hides forgets it, and showed gives it.
+func (s *session) shows(w shown) {
+	s.hides(w.of)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	s.shown = slices.DeleteFunc(s.shown, func(w shown) bool { return w.of == of })
-	if s.shown = append(s.shown, shown{of, at}); len(s.shown) > keptPictures {
+	if s.shown = append(s.shown, w); len(s.shown) > keptPictures {
 		s.shown = slices.Delete(s.shown, 0, len(s.shown)-keptPictures)
 	}
 }
 
-func (s *session) showed(of wire.Payload) (image.Point, bool) {
+func (s *session) hides(of wire.Payload) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.shown = slices.DeleteFunc(s.shown, func(w shown) bool { return w.of == of })
+}
+
+func (s *session) showed(of wire.Payload) (shown, bool) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	for _, w := range s.shown {
 		if w.of == of {
-			return w.at, true
+			return w, true
 		}
 	}
-	return image.Point{}, false
+	return shown{}, false
 }
 
 // clip is what the session put on the clipboard itself.

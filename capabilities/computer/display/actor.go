@@ -150,11 +150,7 @@ func (d *actor) allowed(ctx context.Context, a hands.Action) error {
 		return err
 	}
 	if keyboard(a) {
-		for _, w := range stack {
-			if w.Focused && w.Ours {
-				return errOwn()
-			}
-		}
+		return keysTo(a, stack)
 	}
 	return nil
 }
@@ -203,7 +199,23 @@ func (r *running) still(a hands.Action, at []image.Point) error {
 		return err
 	}
 	r.checked = time.Now()
+	if keyboard(a) {
+		return keysTo(a, stack)
+	}
 	return aimed(a, at, stack, nil)
+}
+
+// hold is a pause of a's keys, which may be long.
+func (r *running) hold(a hands.Action, d time.Duration) error {
+	for end := time.Now().Add(d); ; {
+		left := time.Until(end)
+		if err := r.pause(min(left, checkEvery)); err != nil || left <= checkEvery {
+			return err
+		}
+		if err := r.still(a, nil); err != nil {
+			return err
+		}
+	}
 }
 
 // pause waits; the person's hands end it.
@@ -294,9 +306,12 @@ func (r *running) do(a hands.Action, chord []keysym) error {
 	case hands.Drag:
 		return r.with(a.Modifiers, func() error { return r.drag(a, button, thin(a.Path)) })
 	case hands.Type:
-		return r.write(textSyms(a.Text))
+		return r.write(a, textSyms(a.Text))
 	case hands.Key:
 		for range a.Repeat {
+			if err := r.still(a, nil); err != nil {
+				return err
+			}
 			if err := r.chord(chord, func() error { return r.pause(tapFor) }); err != nil {
 				return err
 			}
@@ -305,7 +320,7 @@ func (r *running) do(a hands.Action, chord []keysym) error {
 			}
 		}
 	case hands.HoldKey:
-		return r.chord(chord, func() error { return r.pause(a.Hold) })
+		return r.chord(chord, func() error { return r.hold(a, a.Hold) })
 	case hands.Scroll:
 		return r.with(a.Modifiers, func() error { return r.scroll(a) })
 	}
@@ -353,7 +368,7 @@ func (r *running) drag(a hands.Action, button holding, path []image.Point) error
 	return r.unpress(button, 1)
 }
 
-func (r *running) write(text []textSym) error {
+func (r *running) write(a hands.Action, text []textSym) error {
 	for _, s := range text {
 		if s.bad != "" {
 			return wire.Errorf(wire.CodeInvalid, "%s can't be typed as text.", s.bad)
@@ -361,6 +376,9 @@ func (r *running) write(text []textSym) error {
 	}
 	for part := range slices.Chunk(text, typeChunk) {
 		if err := r.pause(0); err != nil {
+			return err
+		}
+		if err := r.still(a, nil); err != nil {
 			return err
 		}
 		if err := r.mover.text(r.ctx, part); err != nil {

@@ -142,6 +142,23 @@ func aimed(a hands.Action, at []image.Point, s space.Stack, targets map[uint64]b
 	return nil
 }
 
+// keysTo says that a's keys would go to a window of this program, or to another
+// than they have to.
+func keysTo(a hands.Action, s space.Stack) error {
+	i := slices.IndexFunc(s, func(w space.Window) bool { return w.Focused })
+	switch {
+	case i >= 0 && s[i].Ours:
+		return errOwn()
+	case a.Keyboard != nil && (i < 0 || !s[i].Same(*a.Keyboard)):
+		return errElsewhere()
+	}
+	return nil
+}
+
+func errElsewhere() error {
+	return wire.Errorf(wire.CodePictureStale, "Another window has the keyboard now than the one that the person allowed it for, so it goes no further. Take a fresh picture, and ask again.")
+}
+
 func errOwn() error {
 	return wire.Errorf(wire.CodeOwnWindow, "That would have reached a window of Local PC Executor itself, which only the person at this computer can use.")
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"image"
 	"os"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -202,7 +203,7 @@ func (x *x11Input) ready(ctx context.Context, a hands.Action) error {
 	}
 	if keyboard(a) {
 		x.focus = 0
-		return x.focused(ctx)
+		return x.focused(ctx, a)
 	}
 	at := points(a)
 	if len(at) == 0 {
@@ -270,14 +271,18 @@ func (x *x11Input) pause(ctx context.Context, a hands.Action, d time.Duration) e
 	}
 }
 
-// focused says that the window with the keyboard is this program's.
-func (x *x11Input) focused(ctx context.Context) error {
+// focused says that the window with the keyboard is this program's, or another
+// than a's keys have to go to.
+func (x *x11Input) focused(ctx context.Context, a hands.Action) error {
 	var f C.ulong
 	if err := x.act.do(func(d *C.Display) { f = C.lx_focus(d) }); err != nil {
 		return err
 	}
 	const pointerRoot = 1
-	if f == 0 || f != pointerRoot && uint64(f) == x.focus {
+	switch {
+	case f == 0 && a.Keyboard != nil:
+		return errElsewhere()
+	case f == 0 || f != pointerRoot && uint64(f) == x.focus:
 		return nil
 	}
 	stack, err := x.stack(ctx)
@@ -289,7 +294,11 @@ func (x *x11Input) focused(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return aimed(hands.Action{}, []image.Point{p}, stack, nil)
+		var aim []hands.Aim
+		if a.Keyboard != nil {
+			aim = []hands.Aim{{Point: p, Window: a.Keyboard}}
+		}
+		return aimed(hands.Action{Aim: aim}, []image.Point{p}, stack, nil)
 	}
 	own := map[int]bool{os.Getpid(): true}
 	windows := map[uint64]bool{}
@@ -298,7 +307,9 @@ func (x *x11Input) focused(ctx context.Context) error {
 			own[w.PID], windows[w.ID] = true, true
 		}
 	}
+	there := a.Keyboard == nil
 	for w, more := f, C.int(1); more != 0; {
+		there = there || uint64(w) == a.Keyboard.ID && slices.ContainsFunc(stack, a.Keyboard.Same)
 		var up C.ulong
 		var pid C.int
 		if err := x.act.do(func(d *C.Display) {
@@ -311,6 +322,9 @@ func (x *x11Input) focused(ctx context.Context) error {
 			return errOwn()
 		}
 		w = up
+	}
+	if !there {
+		return errElsewhere()
 	}
 	x.focus = uint64(f)
 	return nil

@@ -396,6 +396,79 @@ func TestTypedWithAKeyLeftDown(t *testing.T) {
 	}
 }
 
+// TestKeysGoWhereTheyHaveTo: what is typed, pressed or held stops where the
+// keyboard goes to a window of this program, or to another than was allowed.
+func TestKeysGoWhereTheyHaveTo(t *testing.T) {
+	name := managed(t, "800x600")
+	h := openAt(t, name)
+	ours := start(t, name, "xterm", "-geometry", "30x10+20+40", "-T", "ours")
+	window := func(title string) (found space.Window) {
+		eventually(t, title, func() bool {
+			s, _ := h.Windows(within(t))
+			for _, w := range s {
+				if w.Title == title {
+					found = w
+				}
+			}
+			return found.ID != 0
+		})
+		return found
+	}
+	own := window("ours")
+	entry := take(t, h, name, "xterm")
+	theirs := window("xterm entry")
+	start(t, name, "xterm", "-geometry", "30x5+400+300", "-T", "third")
+	third := window("third")
+	if err := h.Control(within(t), hands.Control{Own: []int{ours.Process.Pid}}); err != nil {
+		t.Fatal(err)
+	}
+	focus := func(w space.Window) {
+		t.Helper()
+		run(t, name, "xdotool", "windowfocus", "--sync", decimal(uint32(w.ID)))
+	}
+	for _, c := range []struct {
+		what string
+		to   space.Window // what gets the keyboard meanwhile
+		must *space.Window
+		want wire.Code
+	}{
+		{"ours", own, nil, wire.CodeOwnWindow},
+		{"ours, where another was allowed", own, &theirs, wire.CodeOwnWindow},
+		{"another than was allowed", third, &theirs, wire.CodePictureStale},
+	} {
+		for _, a := range []hands.Action{
+			{Kind: hands.HoldKey, Chord: "shift+Tab", Hold: time.Minute},
+			{Kind: hands.Type, Text: strings.Repeat("long ", 2000)},
+		} {
+			focus(theirs)
+			a.Seen, a.Keyboard = time.Now(), c.must
+			began, done := time.Now(), make(chan error, 1)
+			go func() { done <- h.Act(within(t), a) }()
+			eventually(t, "keys", func() bool { return len(held(t, name)) > 0 || time.Since(began) > time.Second })
+			focus(c.to)
+			err := <-done
+			if wire.CodeOf(err) != c.want {
+				t.Errorf("%s gets the keyboard during %s: %v", c.what, a.Kind, err)
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("%s went on for %v", a.Kind, took)
+			}
+			if got := held(t, name); len(got) > 0 {
+				t.Errorf("still down: %q", got)
+			}
+		}
+	}
+	focus(third)
+	if err := h.Act(within(t), hands.Action{Kind: hands.Type, Text: "x", Keyboard: &theirs, Seen: time.Now()}); wire.CodeOf(err) != wire.CodePictureStale {
+		t.Errorf("into another window: %v", err)
+	}
+	focus(theirs)
+	act(t, h, hands.Action{Kind: hands.Key, Chord: "ctrl+u"})
+	had := len(entry.text())
+	act(t, h, hands.Action{Kind: hands.Type, Text: "into the one", Keyboard: &theirs, Seen: time.Now()})
+	eventually(t, "the text", func() bool { return strings.Contains(entry.text()[had:], "into the one") })
+}
+
 func TestOwnWindowsAndStale(t *testing.T) {
 	name := managed(t, "800x600")
 	h := openAt(t, name)

@@ -181,7 +181,7 @@ func (x *x11Input) typeText(ctx context.Context, a hands.Action) error {
 			if err := x.may(ctx, a); err != nil {
 				return err
 			}
-			if err := x.focused(ctx); err != nil {
+			if err := x.focused(ctx, a); err != nil {
 				return err
 			}
 			x.inGroup(state, &group, s.group)
@@ -413,7 +413,7 @@ func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) err
 				return err
 			}
 		}
-		if err := x.focused(ctx); err != nil { // the first time too: there may have been a wait
+		if err := x.focused(ctx, a); err != nil { // the first time too: there may have been a wait
 			return err
 		}
 		for _, s := range strokes {
@@ -425,7 +425,7 @@ func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) err
 			}
 			x.key(s.code, true)
 		}
-		if err := x.pause(ctx, a, held); err != nil {
+		if err := x.held(ctx, a, held); err != nil {
 			return err
 		}
 		for len(x.keys) > 0 {
@@ -433,6 +433,19 @@ func (x *x11Input) chord(ctx context.Context, a hands.Action, syms []keysym) err
 		}
 	}
 	return x.done()
+}
+
+// held waits while keys are down: where they go must stay the same.
+func (x *x11Input) held(ctx context.Context, a hands.Action, d time.Duration) error {
+	for end := time.Now().Add(d); ; {
+		left := time.Until(end)
+		if err := x.pause(ctx, a, min(left, checkEvery)); err != nil || left <= checkEvery {
+			return err
+		}
+		if err := x.focused(ctx, a); err != nil {
+			return err
+		}
+	}
 }
 
 // isModifier: a key that only its place in the layout makes what it is.

@@ -200,6 +200,9 @@ type Action struct {
 	// Aim is what must still be under the points: one for At, or for each of
 	// Path; nil is not checked.
 	Aim []Aim `json:"aim,omitempty"`
+	// Keyboard is the window that Type, Key and HoldKey must go to, all along; nil:
+	// any but this program's own.
+	Keyboard *space.Window `json:"keyboard,omitempty"`
 	// Seen is when the picture was taken that the client last saw, or when it
 	// was allowed to act: had the person's own hands been busy after that, it is
 	// CodePerson.
