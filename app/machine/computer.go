@@ -11,6 +11,7 @@ import (
 	"localpc/app/snapshot"
 	"localpc/capabilities"
 	"localpc/capabilities/computer/hands"
+	"localpc/capabilities/computer/space"
 	"localpc/consent"
 	"localpc/tunnel/wire"
 )
@@ -30,6 +31,9 @@ type Computer interface {
 	Drop(session string, cause error, forget bool)
 	// Person says that the person's own hands are at work.
 	Person()
+	// Moved says that the screens have changed, and gives the sessions of which no
+	// screen that they share is left.
+	Moved(space.Layout) []string
 	// Void says that the hub has connected anew, or is gone.
 	Void()
 }
@@ -51,8 +55,9 @@ type controls struct {
 	exec  Computer    // nil: this build can't
 	wake  chan struct{}
 
-	ops     sync.Mutex     // one change of the frame at a time
-	applied *hands.Control // the last that was told; nil: none was, or it was lost; guarded by ops
+	ops     sync.Mutex                // one change of the frame at a time
+	applied *hands.Control            // the last that was told; nil: none was, or it was lost; guarded by ops
+	timed   map[string]consent.Stored // grants that end by themselves, by id; run's own
 
 	mu        sync.Mutex
 	person    time.Time            // guarded by mu: when the person's hands were last at work
@@ -66,7 +71,7 @@ type controls struct {
 }
 
 func newControls(m *Machine) *controls {
-	c := &controls{m: m, hands: m.o.Hands, wake: make(chan struct{}, 1), calls: map[string]*pictured{}}
+	c := &controls{m: m, hands: m.o.Hands, wake: make(chan struct{}, 1), timed: map[string]consent.Stored{}, calls: map[string]*pictured{}}
 	for _, e := range m.o.Executors {
 		if exec, ok := e.(Computer); ok && c.hands != nil {
 			c.exec = exec
@@ -180,7 +185,7 @@ func (c *controls) run(ctx context.Context) {
 			}
 			cancel()
 		}
-		wait := time.Hour
+		wait := c.overdue()
 		for _, u := range now {
 			wait = min(wait, max(time.Until(u.Until), 0)+time.Millisecond)
 		}
@@ -260,13 +265,17 @@ func (c *controls) drop(session string, cause error, forget bool) {
 	c.kick()
 }
 
-// void says that the hub is gone, or has connected anew: what is held down is let
-// go, and the ids of windows mean nothing any more.
-func (c *controls) void() {
+// void says that the hub has connected anew, or is gone: what is held down is let
+// go, and the ids of windows mean nothing any more. While it is gone nobody sees
+// or acts; what was allowed holds on for when it is back.
+func (c *controls) void(gone bool) {
 	if c.exec == nil {
 		return
 	}
 	c.exec.Void()
+	if gone {
+		c.exec.Drop("", wire.Errorf(wire.CodeOffline, "The connection to the hub was lost in the middle of this."), false)
+	}
 	c.kick()
 }
 

@@ -22,6 +22,7 @@ import (
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
 	"localpc/consent"
+	"localpc/tunnel/hub"
 	"localpc/tunnel/tunneltest"
 	"localpc/tunnel/wire"
 )
@@ -47,6 +48,8 @@ type display struct {
 	// is open until it is closed; patient is how long the last one was given.
 	question chan struct{}
 	patient  time.Duration
+	button   bool // held down
+	keys     int  // how many actions hold keys
 }
 
 func newDisplay() *display {
@@ -119,6 +122,17 @@ func (d *display) Act(ctx context.Context, a hands.Action) error {
 	if d.actErr != nil {
 		return d.actErr
 	}
+	switch a.Kind {
+	case hands.Press:
+		d.button = true
+	case hands.HoldKey:
+		d.keys++
+		d.mu.Unlock()
+		<-ctx.Done()
+		d.mu.Lock()
+		d.keys--
+		return context.Cause(ctx)
+	}
 	d.acts = append(d.acts, a)
 	if a.Test {
 		d.hits = append(d.hits, a.At.Add(d.off))
@@ -150,6 +164,7 @@ func (d *display) Release(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.released++
+	d.button = false
 	return nil
 }
 
@@ -177,6 +192,7 @@ func (d *display) frame() (c hands.Control) {
 	return c
 }
 func (d *display) releases() int { return of(d, func() int { return d.released }) }
+func (d *display) held() bool    { return of(d, func() bool { return d.button || d.keys > 0 }) }
 func (d *display) actions() int  { return of(d, func() int { return len(d.acts) }) }
 
 // looker is a person whose surface shows pictures.
@@ -203,6 +219,9 @@ type screensRig struct {
 	*rig
 	d *display
 	l *looker
+	// The hub of elsewhere, and the way there.
+	other *hub.Hub
+	line  *wayThere
 }
 
 // own is what the machine is told of its other process.

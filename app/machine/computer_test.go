@@ -85,72 +85,9 @@ func TestADeniedScreenIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// However it ends, the frame goes, what is held is let go, and nobody is said
-// to be in control.
-func TestEveryEndOfControl(t *testing.T) {
-	for name, end := range map[string]struct {
-		do        func(*screensRig)
-		asksAgain bool
-	}{
-		"revoked": {func(s *screensRig) {
-			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.Revoke})
-			must(s.t, err)
-		}, true},
-		"paused": {func(s *screensRig) {
-			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.Pause})
-			must(s.t, err)
-		}, false},
-		"stopped": {func(s *screensRig) {
-			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.StopAll})
-			must(s.t, err)
-		}, true},
-		"stop key": {func(s *screensRig) {
-			s.d.tell(hands.Event{Stop: true})
-			soon(s.t, "everything stopped", func() bool { return s.m.Snapshot().Stopped != nil })
-		}, true},
-		"switched off": {func(s *screensRig) {
-			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.SetCapability, Text: "computer", Way: "see"})
-			must(s.t, err)
-			wantCode(s.t, s.act(wire.ActKey), wire.CodeDenied)
-			_, err = s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.SetCapability, Text: "computer", Way: "ask"})
-			must(s.t, err)
-		}, false},
-		"session ended": {func(s *screensRig) {
-			_, err := s.m.Intend(s.t.Context(), snapshot.Intent{Kind: snapshot.EndSession, Entry: "s1"})
-			must(s.t, err)
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScreens(t, computer.Options{})
-			must(t, s.act(wire.ActMouseDown))
-			if !s.d.frame().On {
-				t.Fatal("it acts without a frame")
-			}
-			before := s.d.releases()
-			end.do(s)
-			soon(t, "the frame goes and the button is let go", func() bool { return !s.d.frame().On && s.d.releases() > before })
-			if c := s.m.Snapshot().Control; c != nil {
-				t.Errorf("%+v is still in control", c)
-			}
-			if _, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Resume}); err != nil {
-				t.Fatal(err)
-			}
-			if name == "session ended" {
-				wantCode(t, s.act(wire.ActKey), wire.CodeSessionNotOpen)
-				return
-			}
-			cards := s.cards()
-			must(t, s.act(wire.ActKey))
-			if again := s.cards() > cards; again != end.asksAgain {
-				t.Errorf("asked again: %v", again)
-			}
-		})
-	}
-}
-
 // Leave to see for a quarter of an hour does not outlive a stop, nor the mouse's
 // being taken away what may be seen.
-func TestWhatEndsWithSight(t *testing.T) {
+func TestLeaveToSee(t *testing.T) {
 	s := newScreens(t, computer.Options{})
 	before := s.person.answer
 	s.person.answer = func(q consent.Request) (consent.Answer, bool) {

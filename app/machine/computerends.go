@@ -7,6 +7,7 @@ import (
 	"localpc/app/snapshot"
 	"localpc/capabilities/computer/hands"
 	"localpc/consent"
+	"localpc/consent/policy"
 )
 
 // unused ends a session's use that it has made nothing of for a while. It has
@@ -53,11 +54,15 @@ func (c *controls) holds(g consent.Stored, session string) bool {
 
 // revoked ends what was allowed by what is gone now.
 func (c *controls) revoked(gone []consent.Stored) {
+	c.end(gone, stoppedBy("The person at this computer took away what allowed this."))
+}
+
+// end is revoked with a cause of its own.
+func (c *controls) end(gone []consent.Stored, cause error) {
 	for _, g := range gone {
 		if g.Deny || g.Rule.Capability != consent.CapabilityComputer {
 			continue
 		}
-		cause := stoppedBy("The person at this computer took away what allowed this.")
 		// Which screens are shared is a matter of seeing them alone.
 		forget := g.Rule.Action == "see"
 		if g.Scope == consent.Session {
@@ -69,6 +74,49 @@ func (c *controls) revoked(gone []consent.Stored) {
 				c.drop(s.ID, cause, forget)
 			}
 		}
+	}
+}
+
+// overdue ends what was allowed for a time that is over, and says how long it is
+// until the next.
+func (c *controls) overdue() time.Duration {
+	held := map[string]bool{}
+	for _, g := range c.m.lists.stored() {
+		if !g.Deny && g.Rule.Capability == consent.CapabilityComputer && !g.Expires.IsZero() {
+			c.timed[g.ID], held[g.ID] = g, true
+		}
+	}
+	now, next := time.Now(), time.Hour
+	var over []consent.Stored
+	for id, g := range c.timed {
+		switch {
+		case held[id]:
+			next = min(next, g.Expires.Sub(now)+time.Millisecond)
+			continue
+		case !policy.Live(g, now):
+			over = append(over, g)
+		}
+		delete(c.timed, id) // else it was revoked
+	}
+	c.end(over, stoppedBy("What was allowed for a time is over; ask again."))
+	return next
+}
+
+// moved ends what the screens that are not there any more were for.
+func (c *controls) moved(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, handsWithin)
+	defer cancel()
+	l, err := c.hands.Layout(within)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.m.log.Error("The screens have changed, and the display does not say how", "err", err)
+		}
+		return
+	}
+	for _, session := range c.exec.Moved(l) {
+		c.drop(session, stoppedBy("The screen that the person shared is not connected any more; ask again."), true)
+		c.revoke(ctx, session)
+		c.tell(session, "Screen, mouse and keyboard: ended, the shared screen is gone", "It asks again before it uses them.", snapshot.Done)
 	}
 }
 
@@ -100,6 +148,7 @@ func (c *controls) event(e hands.Event) {
 		c.exec.Person()
 		c.byPerson()
 	case e.Screens:
+		c.m.background(c.moved)
 		c.m.background(c.testAgain)
 		c.m.changed()
 	case e.Lost:

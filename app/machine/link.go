@@ -308,7 +308,7 @@ func (l *link) onState(s tunnel.State) {
 	if s.Phase != tunnel.Connecting {
 		defer l.tell()
 	}
-	l.m.controls.void()
+	l.m.controls.void(s.Phase == tunnel.Offline)
 	l.set(func(v *linkState) {
 		v.hub.Online = s.Phase == tunnel.Online
 		switch s.Phase {
@@ -331,6 +331,7 @@ func (l *link) onState(s tunnel.State) {
 // fail says why the link has ended, and what mends it.
 func (l *link) fail(err error) {
 	defer l.tell()
+	l.m.controls.void(true)
 	if l.m.ctx.Err() != nil {
 		return
 	}

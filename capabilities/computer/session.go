@@ -188,6 +188,25 @@ func (c *Computer) Drop(id string, cause error, forget bool) {
 	c.letGo(func(s *session) bool { return s.held && (id == "" || s.id == id) })
 }
 
+// Moved says that the screens are l now: what is done with mouse and keyboard was
+// aimed at what was there before, so it ends, and what is held down is let go. It
+// gives the sessions of which no screen that they share is left.
+func (c *Computer) Moved(l space.Layout) (gone []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.acting != nil {
+		c.acting(errScreensChanged())
+	}
+	c.letGo(func(s *session) bool { return s.held })
+	left := names(l)
+	for id, s := range c.sessions {
+		if len(s.shared) > 0 && !slices.ContainsFunc(left, func(name string) bool { return s.shared[name] }) {
+			gone = append(gone, id)
+		}
+	}
+	return gone
+}
+
 // Void makes every window id void: the other end has connected anew.
 func (c *Computer) Void() {
 	c.mu.Lock()
