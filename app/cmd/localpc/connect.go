@@ -19,13 +19,17 @@ import (
 // connectFlags are those of "connect".
 type connectFlags struct {
 	print, off bool
-	any        string
+	other      bool   // any was given
+	any        string // the name, trimmed
 }
 
 func connectFlagSet(c *cli, f *flag.FlagSet) {
 	f.BoolVar(&c.connect.print, "print", false, "print what would be written, and write nothing")
 	f.BoolVar(&c.connect.off, "off", false, "take it out again")
-	f.StringVar(&c.connect.any, "any", "", "the name of any other MCP client: print what it takes")
+	f.Func("any", "the name of any other MCP client: print what it takes", func(name string) error {
+		c.connect.other, c.connect.any = true, strings.TrimSpace(name)
+		return nil
+	})
 	jsonFlag(c, f)
 }
 
@@ -40,7 +44,7 @@ func clientsOf(a setup.Autostart) *setup.Clients {
 
 // connect lists the programs on this computer, or connects one.
 func connect(c *cli, args []string) error {
-	other := c.connect.any != ""
+	other := c.connect.other
 	if other && (len(args) > 0 || c.connect.print) {
 		return usageError("connect --any NAME takes nothing else but --off")
 	}
@@ -128,16 +132,38 @@ func listClients(c *cli, s *snapshot.Snapshot) error {
 	return nil
 }
 
-// disconnectAny takes the key of a program away that is not known here.
+// disconnectAny takes the keys of a program away that is not known here: all that
+// bear its name, which is taken in other letters where only one is meant then.
 func disconnectAny(c *cli, s *snapshot.Snapshot) error {
-	i := slices.IndexFunc(s.Programs, func(p snapshot.Program) bool { return strings.EqualFold(p.Name, c.connect.any) })
-	switch {
-	case i < 0:
-		return fmt.Errorf("no program called %q is connected; localpc connect lists them", c.connect.any)
-	case !s.Programs[i].CanDisconnect:
-		return fmt.Errorf("%s is disconnected on the page Keys of your hub, %s", s.Programs[i].Name, s.Hub.Address)
+	var named, alike []snapshot.Program
+	for _, p := range s.Programs {
+		if p.Name == c.connect.any {
+			named = append(named, p)
+		}
+		if strings.EqualFold(p.Name, c.connect.any) {
+			alike = append(alike, p)
+		}
 	}
-	return ask(c, snapshot.Intent{Kind: snapshot.Disconnect, Text: s.Programs[i].ID})
+	if len(named) == 0 {
+		named = alike
+	}
+	if len(named) == 0 {
+		return fmt.Errorf("no program called %q is connected; localpc connect lists them", c.connect.any)
+	}
+	for _, p := range named {
+		switch {
+		case p.Name != named[0].Name:
+			return fmt.Errorf("there are %q and %q; say which, letter by letter", named[0].Name, p.Name)
+		case !p.CanDisconnect:
+			return fmt.Errorf("%s is disconnected on the page Keys of your hub, %s", p.Name, s.Hub.Address)
+		}
+	}
+	for _, p := range named {
+		if err := ask(c, snapshot.Intent{Kind: snapshot.Disconnect, Text: p.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // connectAny prints what a program that is not known here takes. One that comes

@@ -117,6 +117,34 @@ func TestConnectAProgramFromATerminal(t *testing.T) {
 	if out, err := connect(); err != nil || !strings.Contains(out, "Others that are connected: Night shift\n") {
 		t.Errorf("the list: %v, %s", err, out)
 	}
+	// A name that is not there was forgotten: nothing is listed in its place.
+	for _, none := range []string{"", "  "} {
+		if out, err := connect("--any", none); err == nil || !strings.Contains(out, "Give the program a name") {
+			t.Errorf("any, %q: %v, %s", none, err, out)
+		}
+	}
+	// Of two that differ in their letters' size only, that one goes which is named.
+	if out, err := connect("--any", "NIGHT SHIFT"); err != nil {
+		t.Errorf("any, in capitals: %v, %s", err, out)
+	}
+	if out, err := connect("--any", "night shift", "--off"); err == nil || !strings.Contains(out, "letter by letter") {
+		t.Errorf("any, off, of two: %v, %s", err, out)
+	}
+	if out, err := connect("--any", "NIGHT SHIFT", "--off"); err != nil {
+		t.Errorf("any, off, in capitals: %v, %s", err, out)
+	}
+	if out, err := connect(); err != nil || !strings.Contains(out, "Others that are connected: Night shift\n") {
+		t.Errorf("the list without the other: %v, %s", err, out)
+	}
+	// A key for the same name goes with it.
+	p.key("Night shift")
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		if out, err := connect(); err == nil && strings.Contains(out, "Night shift, Night shift\n") {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("the list with a key: %v, %s", err, out)
+		}
+	}
 	if out, err := connect("--any", "night shift", "--off"); err != nil || !strings.Contains(out, "disconnected") {
 		t.Errorf("any, off: %v, %s", err, out)
 	}
