@@ -88,8 +88,8 @@ func PairedWords(h snapshot.Hub) string {
 }
 
 // WriteSignIn writes how far a sign-in is, and what the person does next: the
-// page to open, and the number to compare or the code to type there. How long
-// it waits is left out for a zero now.
+// page to open, and the number to compare or the code to type there. Until
+// when it waits is left out for a zero now.
 func WriteSignIn(w io.Writer, s snapshot.SigningIn, now time.Time) {
 	v := func(t string) string { return consent.Visible(t, false) }
 	switch s.Stage {
@@ -109,7 +109,7 @@ func WriteSignIn(w io.Writer, s snapshot.SigningIn, now time.Time) {
 		fmt.Fprintf(w, "Signing in to %s: asking how.\n", v(s.Hub))
 	}
 	if left := s.Until.Sub(now); !now.IsZero() && !s.Until.IsZero() && left > 0 && s.Stage != snapshot.SignInFinishing {
-		fmt.Fprintf(w, "It waits for %s.\n", clock(left))
+		fmt.Fprintf(w, "It waits until %s.\n", s.Until.Local().Format("15:04")) // what is written stays as it is
 	}
 }
 

@@ -55,11 +55,11 @@ func TestWriteStatus(t *testing.T) {
 		"not paired": {snapshot.Snapshot{Machine: "Workshop PC", Line: "Not paired yet", Connect: snapshot.Connect{PairError: "There is no hub there."}},
 			[]string{"Pairing failed: There is no hub there."}, []string{"Paired with"}},
 		"by browser": {in(snapshot.SigningIn{Stage: snapshot.SignInBrowser, Match: "4821", URL: "https://hub.example/oauth/authorize?x=1"}),
-			[]string{"Workshop PC: Signing in…", "    https://hub.example/oauth/authorize?x=1\n", "it shows  4821 ", "waits for 9:41"}, []string{"An old one."}},
+			[]string{"Workshop PC: Signing in…", "    https://hub.example/oauth/authorize?x=1\n", "it shows  4821 ", "It waits until 14:12.\n"}, []string{"An old one."}},
 		"by code": {in(snapshot.SigningIn{Stage: snapshot.SignInCode, UserCode: "BCDF-GHJK", URL: "https://hub.example/pair"}),
-			[]string{"    https://hub.example/pair\n", "    BCDF-GHJK\n", "waits for 9:41"}, nil},
+			[]string{"    https://hub.example/pair\n", "    BCDF-GHJK\n", "It waits until 14:12.\n"}, nil},
 		"starting":  {in(snapshot.SigningIn{Stage: snapshot.SignInStarting}), []string{"Signing in to https://hub.example"}, nil},
-		"finishing": {in(snapshot.SigningIn{Stage: snapshot.SignInFinishing}), []string{"You have agreed."}, []string{"waits for"}},
+		"finishing": {in(snapshot.SigningIn{Stage: snapshot.SignInFinishing}), []string{"You have agreed."}, []string{"waits until"}},
 	} {
 		var b bytes.Buffer
 		control.WriteStatus(&b, c.s, now)
