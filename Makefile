@@ -82,9 +82,11 @@ package: run-packages build
 	@rm -rf build/package && mkdir -p build/package
 	@for p in $(PROGRAMS); do strip -o build/package/$$p $(BIN)/$$p || exit 1; done
 	@gzip -9nc packaging/changelog > build/package/changelog.Debian.gz
+	@GO=$(GO) packaging/licences $(PROGRAMS:%=build/package/%) > build/package/licences.txt
+	@gzip -9nk build/package/licences.txt
 	SOURCE_DATE_EPOCH=$(DATE) LOCALPC_VERSION=$(VERSION) LOCALPC_ARCH=$(ARCH) \
 		$(GO) run $(NFPM) package -f packaging/nfpm.yaml -p deb -t build/
-	@rm build/package/changelog.Debian.gz
+	@rm build/package/*.gz
 	@cp README.md LICENSE packaging/localpc.desktop packaging/localpc.service packaging/localpc-hub.service assets/icons/app.png build/package/
 	tar --sort=name --mtime=@$(DATE) --owner=0 --group=0 --numeric-owner --transform 's,^package,localpc-$(VERSION),' \
 		-C build -c package | gzip -9n > build/localpc_$(VERSION)_linux_$(ARCH).tar.gz

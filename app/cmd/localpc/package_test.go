@@ -3,7 +3,10 @@
 package main
 
 import (
+	"compress/gzip"
+	"debug/buildinfo"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -36,6 +39,7 @@ func TestPackageOnACleanDebian(t *testing.T) {
 			t.Errorf("the package brings no %s", name)
 		}
 	}
+	clean.licences()
 
 	// As people have it: without naming where anything is kept.
 	p := &program{t: t, d: d, bin: clean.bin, data: filepath.Join(d.Home, ".local/share/localpc"), addr: freeAddress(t)}
@@ -183,6 +187,36 @@ func (c *debian) apt(verb string, packages ...string) {
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "LANG=C.UTF-8"}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		c.t.Fatalf("apt-get %s: %v\n%s", verb, err, out)
+	}
+}
+
+// licences checks that the package passes on the licence of everything that is
+// built into its programs.
+func (c *debian) licences() {
+	c.t.Helper()
+	f, err := os.Open(filepath.Join(c.root, "usr/share/doc/localpc/licences.txt.gz"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, name := range []string{"localpc", "localpc-desktop", "localpc-hub", "localpc-spawn"} {
+		info, err := buildinfo.ReadFile(filepath.Join(c.root, "usr/lib/localpc", name))
+		if err != nil || len(info.Deps) == 0 {
+			c.t.Fatalf("%s does not tell what it is built of: %v", name, err)
+		}
+		for _, m := range info.Deps {
+			if !strings.Contains(string(text), fmt.Sprintf("==== %s %s: ", m.Path, m.Version)) {
+				c.t.Errorf("the licence of %s, which is in %s, is not passed on", m.Path, name)
+			}
+		}
 	}
 }
 
