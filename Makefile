@@ -22,7 +22,7 @@ ARCH    = $(shell $(GO) env GOARCH)
 DATE    = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 NFPM    := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
-.PHONY: run build test lint others bench screenshots package run-packages test-packages npm clean
+.PHONY: run build test packages whole lint others bench screenshots package run-packages test-packages npm clean
 
 run: run-packages build
 	$(BIN)/localpc run $(ARGS)
@@ -33,27 +33,43 @@ build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o $(BIN)/ ./app/cmd/localpc-spawn ./app/cmd/localpc-hub
 	$(GO) build $(FLAGS) -o $(BIN)/ ./app/cmd/localpc ./app/cmd/localpc-desktop
 
-# The whole path comes last and alone: it needs the two cores that a person's
-# computer has for itself.
-test: test-packages npm lint others
-	$(GO) test $(FLAGS) -race -timeout 20m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
-	@rm -f build/cards.txt
-	$(GO) test $(FLAGS) -race -timeout 40m ./app/cmd/localpc
-	@cat build/cards.txt
+# What only computes runs beside the tests of packages, which wait half of the
+# time, and gives way to them. The whole path comes last and alone: it needs
+# the two cores that a person's computer has for itself.
+test: test-packages npm
+	@rm -f build/times.txt build/*.began
+	@$(MAKE) --no-print-directory -j3 BESIDE='nice -n 19' packages lint others && $(MAKE) --no-print-directory whole; \
+		status=$$?; cat build/times.txt; \
+		test $$status = 0 || echo "Failed:" $$(basename -as .began build/*.began); exit $$status
+
+# vet is part of lint.
+packages:
+	@$(began)
+	$(GO) test $(FLAGS) -race -vet=off -timeout 20m $$($(GO) list $(FLAGS) ./... | grep -v /app/cmd/localpc$$)
+	@$(took)
+
+whole:
+	@$(began); rm -f build/cards.txt
+	$(GO) test $(FLAGS) -race -vet=off -timeout 40m ./app/cmd/localpc
+	@cat build/cards.txt; $(took)
 
 lint: run-packages
+	@$(began)
 	@out=$$(gofmt -l app assets capabilities consent tunnel); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
-	$(GO) vet $(FLAGS) ./...
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(FLAGS) ./app/... ./assets/... ./capabilities/... ./consent/... ./tunnel/...
+	$(BESIDE) $(GO) vet $(FLAGS) ./...
+	$(BESIDE) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 $(FLAGS) ./app/... ./assets/... ./capabilities/... ./consent/... ./tunnel/...
+	@$(took)
 
 # Other systems stay possible: what has neither Fyne nor cgo is vetted for
 # macOS, and all programs are built for Windows.
 CROSS := gcc-mingw-w64-x86-64
 others: run-packages
 	@$(call install,$(CROSS))
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet $$($(GO) list ./... | grep -Ev '/app/(ui|tray|apptest)|/app/cmd/localpc(-desktop)?$$')
+	@$(began)
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(BESIDE) $(GO) vet $$($(GO) list ./... | grep -Ev '/app/(ui|tray|apptest)|/app/cmd/localpc(-desktop)?$$')
 	@mkdir -p build/windows
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(GO) build -o build/windows/ $(PROGRAMS:%=./app/cmd/%)
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc $(BESIDE) $(GO) build -o build/windows/ $(PROGRAMS:%=./app/cmd/%)
+	@$(took)
 
 # The E2B SDK as published drives the end-to-end tests.
 npm:
@@ -64,7 +80,7 @@ run-packages:
 	@$(call install,$(BUILD_PACKAGES))
 
 test-packages:
-	@$(call install,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+	@$(call install,$(BUILD_PACKAGES) $(TEST_PACKAGES) $(CROSS))
 
 # What a command, the idle program and a picture of the screen cost, each against what is measured
 # beside it in the same run.
@@ -94,6 +110,10 @@ package: run-packages build
 
 clean:
 	rm -rf build
+
+# Each part of the tests says how long it took, and all of them again at the end.
+began = mkdir -p build && date +%s > build/$@.began
+took  = echo "$@ took $$(($$(date +%s) - $$(cat build/$@.began))) s" | tee -a build/times.txt; rm build/$@.began
 
 # install asks apt only for what is missing, and explains itself elsewhere.
 define install
