@@ -65,9 +65,11 @@ type controls struct {
 	abilities *hands.Abilities     // guarded by mu: as they were last found; nil: not yet
 	calls     map[string]*pictured // guarded by mu: what may be pictured on a card, by question
 	stopLooks context.CancelFunc   // guarded by mu; nil: no card is pictured
+	card      bool                 // guarded by mu: one is open
 	test      *snapshot.ScreenTest // guarded by mu
 	testing   bool                 // guarded by mu
 	screens   int                  // guarded by mu: how often the screens have changed
+	pausedBy  *snapshot.Control    // guarded by mu: who saw or acted as the person paused
 }
 
 func newControls(m *Machine) *controls {
@@ -160,9 +162,23 @@ func (c *controls) apply(ctx context.Context) error {
 	if first := c.applied == nil || !c.applied.On; first && w.On {
 		c.m.background(c.find) // the stop key is bound now
 	}
+	if !w.On {
+		c.unbound()
+	}
 	c.applied = &w
 	c.m.changed()
 	return nil
+}
+
+// unbound notes that the stop key went with the frame.
+func (c *controls) unbound() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.abilities != nil {
+		a := *c.abilities
+		a.StopKey = ""
+		c.abilities = &a
+	}
 }
 
 // run keeps the frame in step, and ends what is not used any more.
@@ -232,17 +248,20 @@ func colourOf(session string) string {
 	return frameColours[int(h.Sum32()%uint32(len(frameColours)))]
 }
 
-// shown is what the strip shows; nil while nobody sees or acts.
+// shown is what the strip shows; nil while nobody sees or acts. While the person
+// pauses it is who did: what they go on with stands where they paused.
 func (c *controls) shown() *snapshot.Control {
 	now, _ := c.uses()
 	if len(now) == 0 {
-		return nil
+		return c.paused()
 	}
 	u := foremost(now)
 	s := &snapshot.Control{Session: u.Session, Who: c.who(u.Session), Sees: u.Sees, Acts: u.Acts, Since: u.Since, Colour: colourOf(u.Session)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Person = time.Since(c.person) < personFor
+	// It does not wait where the person only answered its card, or it has taken a
+	// new picture since.
+	s.Person = u.Acts && c.person.After(u.Rested) && time.Since(c.person) < personFor
 	if c.abilities != nil {
 		s.StopKey = c.abilities.StopKey
 	}

@@ -198,6 +198,74 @@ func TestWhatTheDisplayTells(t *testing.T) {
 	soon(t, "the person's hands rest", func() bool { c := s.m.Snapshot().Control; return c != nil && !c.Person })
 }
 
+// Who a pause holds up is not said any more once its session has ended,
+// everything is stopped, or they have gone on.
+func TestWhatAPauseHoldsUpEnds(t *testing.T) {
+	for name, end := range map[string]snapshot.Intent{"session ended": {Kind: snapshot.EndSession, Entry: "s1"}, "stopped": {Kind: snapshot.StopAll}, "resumed": {Kind: snapshot.Resume}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScreens(t, computer.Options{})
+			must(t, s.act(wire.ActKey))
+			for _, in := range []snapshot.Intent{{Kind: snapshot.Pause}, {Kind: snapshot.Pause}} { // the second changes nothing
+				_, err := s.m.Intend(t.Context(), in)
+				must(t, err)
+			}
+			if c := s.m.Snapshot().Control; c == nil || c.Who != "Research agent" || !c.Acts || c.StopKey != "" {
+				t.Fatalf("paused, it shows %+v", c)
+			}
+			_, err := s.m.Intend(t.Context(), end)
+			must(t, err)
+			if c := s.m.Snapshot().Control; c != nil {
+				t.Errorf("then it shows %+v", c)
+			}
+		})
+	}
+}
+
+// The strip says that it waits for the person's hands only when it does.
+func TestTheStripSaysWhoIsAtWork(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	hand := func() { s.d.tell(hands.Event{Person: true, At: time.Now()}) }
+	waits := func(want bool, when string) {
+		t.Helper()
+		if c := s.m.Snapshot().Control; c == nil || c.Person != want {
+			t.Errorf("%s: %+v", when, c)
+		}
+	}
+	_, err := s.see()
+	must(t, err)
+	hand()
+	waits(false, "it only looks, and the person works")
+	answer := s.person.answer
+	s.person.answer = func(r consent.Request) (consent.Answer, bool) {
+		hand() // it is the one that answers
+		return answer(r)
+	}
+	must(t, s.act(wire.ActKey))
+	waits(false, "the person has allowed it, and it has acted")
+	if e, told := s.entry("Your own hands"); told {
+		t.Errorf("the log has %+v", e)
+	}
+	hand()
+	waits(true, "the person works")
+	_, err = s.see()
+	must(t, err)
+	waits(false, "it has a new picture")
+	hand()
+	waits(true, "the person works again")
+}
+
+// The stop key is shown for as long as it is bound.
+func TestTheStopKeyIsShownWhileBound(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	key := func() string { return s.m.Snapshot().Settings.Computer.StopKey }
+	must(t, s.act(wire.ActKey))
+	soon(t, "the key is shown", func() bool { return key() != "" })
+	_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Pause})
+	must(t, err)
+	soon(t, "the frame goes", func() bool { return !s.d.frame().On })
+	soon(t, "the key goes with it", func() bool { return key() == "" })
+}
+
 func TestCardsShowWhatWouldBeSeen(t *testing.T) {
 	s := newScreens(t, computer.Options{})
 	open := make(chan consent.Request, 4)

@@ -166,14 +166,46 @@ func (c *controls) event(e hands.Event) {
 	}
 }
 
-// byPerson notes that the person's own hands are at work.
+// pauses notes who sees or acts as the person pauses, and goesOn forgets it.
+func (c *controls) pauses() { c.keepWaiting(c.shown()) }
+func (c *controls) goesOn() { c.keepWaiting(nil) }
+
+func (c *controls) keepWaiting(s *snapshot.Control) {
+	if s != nil {
+		s.Person, s.StopKey = false, "" // the key goes with the frame
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pausedBy = s
+}
+
+// paused is who the person's pause holds up: nil once they have gone on, or
+// stopped everything, or its session has ended.
+func (c *controls) paused() *snapshot.Control {
+	c.mu.Lock()
+	s := c.pausedBy
+	c.mu.Unlock()
+	if s == nil || !c.m.isPaused() {
+		return nil
+	}
+	if _, err := c.m.sessions.get(s.Session); err != nil {
+		return nil
+	}
+	return s
+}
+
+// byPerson notes that the person's own hands are at work. At a card they answer.
 func (c *controls) byPerson() {
 	now, _ := c.uses()
 	at := time.Now()
 	c.mu.Lock()
+	if c.card {
+		c.mu.Unlock()
+		return
+	}
 	begins := at.Sub(c.person) >= personFor
 	c.person = at
-	tell := len(now) > 0 && begins && at.Sub(c.told) >= personEvery
+	tell := len(now) > 0 && foremost(now).Acts && begins && at.Sub(c.told) >= personEvery
 	if tell {
 		c.told = at
 	}

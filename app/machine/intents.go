@@ -37,6 +37,7 @@ func (m *Machine) Intend(ctx context.Context, in snapshot.Intent) (snapshot.Repl
 		m.link.begin(m.o.Settings.Get().Hub)
 		return say("Connecting again."), nil
 	case snapshot.Pause:
+		m.controls.pauses()
 		return say("Paused."), m.pause(ctx)
 	case snapshot.Resume:
 		if err := m.resume(ctx); err != nil {

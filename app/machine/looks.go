@@ -69,6 +69,7 @@ func (c *controls) looks(r *consent.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.card = r != nil
 	if c.stopLooks != nil {
 		c.stopLooks()
 		c.stopLooks = nil

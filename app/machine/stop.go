@@ -72,6 +72,7 @@ func (m *Machine) resume(ctx context.Context) error {
 	m.mu.Lock()
 	m.paused, m.stopped = false, nil
 	m.mu.Unlock()
+	m.controls.goesOn()
 	m.changed()
 	return nil
 }
@@ -79,6 +80,7 @@ func (m *Machine) resume(ctx context.Context) error {
 // stopEverything ends all requests and all processes, keeps the sessions, and
 // pauses. It returns when that is true, or with what could not be ended.
 func (m *Machine) stopEverything(ctx context.Context) error {
+	m.controls.goesOn()
 	_ = m.pause(ctx) // first, so that nothing new begins
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

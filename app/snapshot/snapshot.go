@@ -57,7 +57,7 @@ type Snapshot struct {
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	Settings     Settings     `json:"settings"`
 	// Control is set while a program may see the screen, or use mouse and
-	// keyboard: the strip shows it.
+	// keyboard, and while a pause holds it up: the strip shows it.
 	Control *Control `json:"control,omitempty"`
 }
 

@@ -157,7 +157,9 @@ func (c *Computer) Uses() []hands.Use {
 		if s.busy > 0 {
 			s.holds(now)
 		}
-		out = append(out, s.used)
+		u := s.used
+		u.Rested = s.rested()
+		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b hands.Use) int { return a.Since.Compare(b.Since) })
 	return out
@@ -308,6 +310,11 @@ func (s *session) reaches(name string) bool {
 func (s *session) seen() time.Time {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
+	return s.rested()
+}
+
+// rested is seen with mu held.
+func (s *session) rested() time.Time {
 	at := s.allowed
 	if n := len(s.pictures); n > 0 {
 		at = s.pictures[n-1].at

@@ -50,4 +50,6 @@ type Use struct {
 	// not being used; otherwise it was for one request, which is done.
 	Until time.Time
 	Idle  bool
+	// Rested is since when the person's own hands must have rested for it to act.
+	Rested time.Time
 }
