@@ -116,3 +116,22 @@ func TestStripIsAWindowOnWayland(t *testing.T) {
 		}
 	}
 }
+
+// A screen may go from under the strip, or become smaller.
+func TestWhatIsOnAScreen(t *testing.T) {
+	x := onX(t)
+	id, err := xproto.NewWindowId(x.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xproto.CreateWindowChecked(x.conn, 0, id, x.root.Root, 700, 10, 180, 20, 0, xproto.WindowClassInputOutput, 0, 0, nil).Check(); err != nil {
+		t.Fatal(err)
+	}
+	w := madeWindow{test.NewTempWindow(t, nil), id}
+	for at, want := range map[uint32]bool{0: true, 700: true, 720: false, 1200: false} {
+		xproto.ConfigureWindow(x.conn, id, xproto.ConfigWindowX, []uint32{at})
+		if x.OnScreen(w) != want {
+			t.Errorf("at %d of 800, 180 wide, on the screen: %v", at, !want)
+		}
+	}
+}

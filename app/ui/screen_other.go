@@ -79,6 +79,9 @@ func (glfwScreen) PlaceTop(w fyne.Window, size fyne.Size) {
 // Raise has nothing to do: the window floats.
 func (glfwScreen) Raise(fyne.Window) {}
 
+// OnScreen is left to the system.
+func (glfwScreen) OnScreen(fyne.Window) bool { return true }
+
 // Guard has nothing to do: the system does not tell who presses.
 func (glfwScreen) Guard(fyne.Window, func(key, mine bool) bool) {}
 

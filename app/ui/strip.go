@@ -184,14 +184,20 @@ func (s *stripWindow) hide() {
 	s.ui.count()
 }
 
-// above keeps the strip above what comes over it, and for the first few times at
-// its place: the scale may be known only then.
+// above keeps the strip above what comes over it, and at its place, also when
+// the screens have changed. For the first few times it is fitted anew: the scale
+// may be known only then.
 func (s *stripWindow) above(fits int) {
-	if s.ui.o.Screen != nil {
+	if sc := s.ui.o.Screen; sc != nil {
+		if s.moved && !sc.OnScreen(s.win) {
+			s.moved = false
+		}
 		if fits > 0 {
 			s.fit()
+		} else {
+			s.place(s.win.Content().MinSize())
 		}
-		s.ui.o.Screen.Raise(s.win)
+		sc.Raise(s.win)
 	}
 	s.refresh = s.ui.o.Clock.After(stripAgain, func() { s.above(fits - 1) })
 }
@@ -227,6 +233,11 @@ func (s *stripWindow) fit() {
 	s.win.Content().Refresh()
 	size := s.win.Content().MinSize()
 	s.win.Resize(size)
+	s.place(size)
+}
+
+// place puts it at the top middle, unless the person has put it elsewhere.
+func (s *stripWindow) place(size fyne.Size) {
 	if sc := s.ui.o.Screen; sc != nil && s.on && !s.moved {
 		sc.PlaceTop(s.win, size)
 	}

@@ -83,6 +83,33 @@ func (x *x11) Raise(w fyne.Window) {
 	}
 }
 
+// OnScreen is about the middle of the window.
+func (x *x11) OnScreen(w fyne.Window) bool {
+	win := id(w)
+	if win == 0 || !x.randr || x.wayland {
+		return true
+	}
+	size, err := xproto.GetGeometry(x.conn, xproto.Drawable(win)).Reply()
+	if err != nil {
+		return true
+	}
+	at, err := xproto.TranslateCoordinates(x.conn, win, x.root.Root, int16(size.Width/2), int16(size.Height/2)).Reply()
+	if err != nil {
+		return true
+	}
+	all, err := randr.GetMonitors(x.conn, x.root.Root, true).Reply()
+	if err != nil || len(all.Monitors) == 0 {
+		return true
+	}
+	for _, m := range all.Monitors {
+		dx, dy := int(at.DstX)-int(m.X), int(at.DstY)-int(m.Y)
+		if dx >= 0 && dx < int(m.Width) && dy >= 0 && dy < int(m.Height) {
+			return true
+		}
+	}
+	return false
+}
+
 // Drag moves the window after the pointer.
 func (x *x11) Drag(w fyne.Window, at fyne.Position) {
 	win, scale := id(w), w.Canvas().Scale()

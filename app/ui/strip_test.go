@@ -23,6 +23,48 @@ func (s *stage) control(change func(*snapshot.Control)) {
 	})
 }
 
+// placed is a Screen that counts how often the strip was put at its place.
+type placed struct {
+	Screen
+	n   int
+	off bool // no screen shows it
+}
+
+func (p *placed) ShowBare(w fyne.Window)                     { w.Show() }
+func (*placed) Bare(fyne.Window)                             {}
+func (p *placed) PlaceTop(fyne.Window, fyne.Size)            { p.n++ }
+func (*placed) Raise(fyne.Window)                            {}
+func (p *placed) OnScreen(fyne.Window) bool                  { return !p.off }
+func (*placed) Guard(fyne.Window, func(key, mine bool) bool) {}
+
+// Screens change while the strip is up: it keeps to its place, or to where the
+// person has put it for as long as that is to be seen.
+func TestStripFollowsTheScreens(t *testing.T) {
+	s := newStage(t)
+	p := &placed{}
+	s.u.o.Screen = p
+	s.control(nil)
+	again := func() bool {
+		before := p.n
+		s.clock.run(stripAgain)
+		return p.n > before
+	}
+	for range 5 { // the first few are for the scale
+		again()
+	}
+	if !again() {
+		t.Error("it does not keep to its place")
+	}
+	s.u.strip.moved = true
+	if again() {
+		t.Error("it leaves the place that the person gave it")
+	}
+	p.off = true
+	if !again() {
+		t.Error("it stays where no screen shows it")
+	}
+}
+
 // The strip says who does what, stops it, and comes and goes with that.
 func TestStrip(t *testing.T) {
 	s := newStage(t)

@@ -43,9 +43,11 @@ type Screen interface {
 	ShowBare(w fyne.Window)
 	Bare(w fyne.Window)
 	// PlaceTop puts a bare window of this size at the top middle of the first
-	// screen; Raise puts it above the others again.
+	// screen; Raise puts it above the others again. OnScreen says whether it is
+	// on one: screens go, and become smaller.
 	PlaceTop(w fyne.Window, size fyne.Size)
 	Raise(w fyne.Window)
+	OnScreen(w fyne.Window) bool
 	// Guard asks pass about each press in a window, of a key or a button, and
 	// tells it whether the person's own hand made it; it is not heard of unless
 	// it passes.
