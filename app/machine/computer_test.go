@@ -85,6 +85,41 @@ func TestADeniedScreenIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// between is an exchange in which something happens after the grant and before
+// the executor has it.
+type between struct {
+	tunnel.Exchange
+	do func()
+}
+
+func (b between) Begin() bool { b.do(); return true }
+
+// What is taken away at the very moment at which it was granted is not done.
+func TestTakenAwayAsItIsGranted(t *testing.T) {
+	for name, in := range map[string]snapshot.Intent{
+		"revoked": {Kind: snapshot.Revoke}, "paused": {Kind: snapshot.Pause},
+		"switched off": {Kind: snapshot.SetCapability, Text: "computer", Way: "see"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScreens(t, computer.Options{})
+			must(t, s.act(wire.ActKey))
+			did := s.d.actions()
+			p := &wire.InputAction{SessionID: "s1", Action: wire.ActKey, Key: "a"}
+			_, _, err := s.m.dispatch(t.Context(), wire.Message{Type: wire.TypeInput, Payload: p}, between{do: func() {
+				if _, err := s.m.Intend(t.Context(), in); err != nil {
+					t.Error(err)
+				}
+			}})
+			if err == nil || s.d.actions() != did {
+				t.Errorf("it was done all the same: %d actions, %v", s.d.actions()-did, err)
+			}
+			if code := wire.CodeOf(err); code != wire.CodeStopped && code != wire.CodePaused {
+				t.Errorf("the program is told %v", err)
+			}
+		})
+	}
+}
+
 // Leave to see for a quarter of an hour does not outlive a stop, nor the mouse's
 // being taken away what may be seen.
 func TestLeaveToSee(t *testing.T) {

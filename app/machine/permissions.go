@@ -233,13 +233,15 @@ func (m *Machine) setCapability(ctx context.Context, name, extent string) (snaps
 		return snapshot.Reply{}, err
 	}
 	if name == consent.CapabilityNetwork && extent == policy.Off {
-		m.cutAll(stoppedBy("Connections were switched off in Settings on this computer."))
+		m.cutAll(name, stoppedBy("Connections were switched off in Settings on this computer."))
 	}
 	if name == consent.CapabilityComputer && m.controls.exec != nil {
 		m.background(m.rename) // HELLO says what may be asked for
 	}
 	if name == consent.CapabilityComputer && extent != extents[i].Extents[0].Value {
-		m.controls.drop("", stoppedBy("Screen, mouse and keyboard were switched off in Settings on this computer."), false)
+		cause := stoppedBy("Screen, mouse and keyboard were switched off in Settings on this computer.")
+		m.cutAll(name, cause)
+		m.controls.drop("", cause, false)
 	}
 	return say(extents[i].Label + ": " + strings.ToLower(extents[i].Extents[j].Label) + "."), nil
 }

@@ -142,7 +142,7 @@ type flight struct {
 	session string
 	entry   string // in the log; guarded by flights.mu
 	kind    flightKind
-	asked   *consent.Request // of a connection; guarded by flights.mu
+	asked   *consent.Request // see asks; guarded by flights.mu
 	cancel  context.CancelCauseFunc
 	done    chan struct{}
 }

@@ -87,6 +87,10 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}
+		if ctx.Err() != nil { // ended before it began
+			<-c.turn
+			return nil, nil, context.Cause(ctx)
+		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		c.mu.Lock()
 		if c.frozen != nil { // a card has opened while it waited for its turn
