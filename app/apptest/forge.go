@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jezek/xgb/shape"
 	"github.com/jezek/xgb/xproto"
 )
 
@@ -25,6 +26,27 @@ func (d *Desktop) Forge(args ...string) {
 	d.attributes(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		d.t.Fatalf("xdotool %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Veil lays a window of a program over part of the inner screen, above all
+// others, which lets every click through; lift takes it away.
+func (d *Desktop) Veil(r image.Rectangle) (lift func()) {
+	d.t.Helper()
+	ext, err := xproto.QueryExtension(d.x, 5, "SHAPE").Reply()
+	must(d.t, err)
+	d.x.ExtLock.Lock()
+	d.x.Extensions["SHAPE"] = ext.MajorOpcode // without the table that other connections read
+	d.x.ExtLock.Unlock()
+	w, err := xproto.NewWindowId(d.x)
+	must(d.t, err)
+	must(d.t, xproto.CreateWindowChecked(d.x, 0, w, root(d.x).Root, int16(r.Min.X), int16(r.Min.Y), uint16(r.Dx()), uint16(r.Dy()), 0,
+		xproto.WindowClassInputOutput, 0, xproto.CwBackPixel|xproto.CwOverrideRedirect, []uint32{0xffe0b0, 1}).Check())
+	must(d.t, shape.RectanglesChecked(d.x, shape.SoSet, shape.SkInput, xproto.ClipOrderingUnsorted, w, 0, 0, nil).Check())
+	must(d.t, xproto.MapWindowChecked(d.x, w).Check())
+	return func() {
+		d.t.Helper()
+		must(d.t, xproto.DestroyWindowChecked(d.x, w).Check())
 	}
 }
 

@@ -177,7 +177,7 @@ type small struct {
 	Screen // what cards do not use
 }
 
-func (small) Guard(fyne.Window, func(key, mine bool) bool) {}
+func (small) Guard(fyne.Window, func(Press) bool) {}
 
 func (small) ShowCalm(w fyne.Window)       { w.Show() }
 func (small) Calm(fyne.Window)             {}

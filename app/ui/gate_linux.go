@@ -72,11 +72,14 @@ static int gateWait(int fd, int stop) {
 import "C"
 
 import (
+	"image"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/shape"
 	"github.com/jezek/xgb/xproto"
 )
 
@@ -87,6 +90,7 @@ type gate struct {
 	opcode  C.int
 	conn    *xgb.Conn // not the gate's; asks what is under the pointer
 	root    xproto.Window
+	shapes  bool // the server knows of windows that are no rectangles
 	stop    *os.File
 	reading sync.WaitGroup
 
@@ -103,6 +107,8 @@ type devicePress struct {
 	at     time.Time
 	device int
 	window xproto.Window // under the pointer or with the keyboard then; 0: none
+	// through: what lies over it there let the press through.
+	through bool
 }
 
 const (
@@ -115,8 +121,8 @@ const (
 )
 
 // newGate is nil where the X server can't tell.
-func newGate(conn *xgb.Conn) *gate {
-	g := &gate{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn).Root}
+func newGate(conn *xgb.Conn, shapes bool) *gate {
+	g := &gate{conn: conn, shapes: shapes, root: xproto.Setup(conn).DefaultScreen(conn).Root}
 	g.display = C.gateOpen(&g.opcode)
 	if g.display == nil {
 		return nil
@@ -175,6 +181,7 @@ func (g *gate) read() {
 		}
 		p.robot = g.robots[p.device]
 		p.window = g.goesTo(p.key != 0)
+		p.through = p.key == 0 && !p.robot && g.through()
 		g.presses = append(g.presses, p)
 	}
 	if n := len(g.presses) - mostHeld; n > 0 {
@@ -206,16 +213,64 @@ func (g *gate) goesTo(key bool) xproto.Window {
 	return at
 }
 
-// mine says whether a press that a window has got, of a key or with 0 of a
-// button, was the person's, and made for that window.
-func (g *gate) mine(key int, window xproto.Window) bool {
+// hairline is how wide what hides nothing is at most, such as the frame on the screens.
+const hairline = 4
+
+// through says whether a window shows at the pointer above the one that presses
+// there go to: the person does not see what they press then.
+func (g *gate) through() bool {
+	p, err := xproto.QueryPointer(g.conn, g.root).Reply()
+	if err != nil || p.Child == 0 {
+		return false
+	}
+	tree, err := xproto.QueryTree(g.conn, g.root).Reply()
+	if err != nil {
+		return false
+	}
+	own := ^xproto.Setup(g.conn).ResourceIdMask
+	for i := len(tree.Children) - 1; i >= 0 && tree.Children[i] != p.Child; i-- {
+		w := tree.Children[i]
+		if uint32(w)&own == 0 {
+			continue // the server's, which a compositor draws everything into
+		}
+		a, err := xproto.GetWindowAttributes(g.conn, w).Reply()
+		if err != nil || a.MapState != xproto.MapStateViewable || a.Class != xproto.WindowClassInputOutput {
+			continue
+		}
+		r, err := xproto.GetGeometry(g.conn, xproto.Drawable(w)).Reply()
+		if err != nil || r.Width <= hairline || r.Height <= hairline {
+			continue
+		}
+		border := int(r.BorderWidth)
+		at := image.Pt(int(p.RootX)-int(r.X)-border, int(p.RootY)-int(r.Y)-border)
+		if at.In(image.Rect(-border, -border, int(r.Width)+border, int(r.Height)+border)) && g.shows(w, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// shows says whether w, as it is shaped, is at a place of it.
+func (g *gate) shows(w xproto.Window, at image.Point) bool {
+	if !g.shapes {
+		return true
+	}
+	s, err := shape.GetRectangles(g.conn, w, shape.SkBounding).Reply()
+	return err != nil || slices.ContainsFunc(s.Rectangles, func(r xproto.Rectangle) bool {
+		return at.In(image.Rect(0, 0, int(r.Width), int(r.Height)).Add(image.Pt(int(r.X), int(r.Y))))
+	})
+}
+
+// press is one that a window has got, of a key or with 0 of a button: whether it
+// was the person's, and made for that window.
+func (g *gate) press(key int, window xproto.Window) Press {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	C.XSync(g.display, 0) // what the server has told a window it has told here before
 	g.read()
 	now := time.Now()
 	var kept []devicePress
-	found, mine, spoiled := false, false, false
+	found, mine, through, spoiled := false, false, false, false
 	for _, p := range g.presses {
 		switch {
 		case now.Sub(p.at) > pressAge:
@@ -229,11 +284,11 @@ func (g *gate) mine(key int, window xproto.Window) bool {
 			if found {
 				kept = append(kept, p)
 			} else {
-				found, mine = true, !p.robot
+				found, mine, through = true, !p.robot, p.through
 			}
 			spoiled = spoiled || p.robot && now.Sub(p.at) < robotNear
 		}
 	}
 	g.presses = kept
-	return found && mine && !spoiled
+	return Press{Key: key != 0, Mine: found && mine && !spoiled, Through: through}
 }

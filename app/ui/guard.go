@@ -12,6 +12,7 @@ import (
 const (
 	robotClicked = "A program tried to click here; use your own mouse."
 	robotTyped   = "A program tried to type here; use your own keyboard."
+	clickThrough = "Another window lies over this one there, so your click was not heard; move it away first."
 )
 
 // guard has a window hear the person's own hand only, unless they said that
@@ -20,16 +21,18 @@ func (u *UI) guard(w fyne.Window, say func(line string)) {
 	if u.o.Screen == nil {
 		return
 	}
-	u.o.Screen.Guard(w, func(key, mine bool) bool {
+	u.o.Screen.Guard(w, func(p Press) bool {
 		switch {
-		case mine || u.remote():
+		case p.Mine && !p.Through || u.remote():
 			return true
-		case key:
+		case p.Mine:
+			say(clickThrough)
+		case p.Key:
 			say(robotTyped)
 		default:
 			say(robotClicked)
 		}
-		slog.Info("A press that no hand made was not heard", "key", key)
+		slog.Info("A press that no hand made, or that nobody could see where it goes, was not heard", "key", p.Key, "through", p.Through)
 		return false
 	})
 }

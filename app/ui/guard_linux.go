@@ -11,7 +11,7 @@ import (
 // before anything in it hears of that: whether the person's own hand made it, so
 // far as can be told. A press that does not pass is not heard of, nor is its
 // end. It has to be called when the window is there.
-func (x *x11) Guard(w fyne.Window, pass func(key, mine bool) bool) {
+func (x *x11) Guard(w fyne.Window, pass func(Press) bool) {
 	if x.gate == nil || x.guarded[w] {
 		return
 	}
@@ -27,8 +27,8 @@ func (x *x11) Guard(w fyne.Window, pass func(key, mine bool) bool) {
 			return
 		}
 		x.guarded[w] = true
-		x.guardButtons(win, func() bool { return pass(false, x.gate.mine(0, own)) })
-		x.guardKeys(win, func(code int) bool { return pass(true, x.gate.mine(code, own)) })
+		x.guardButtons(win, func() bool { return pass(x.gate.press(0, own)) })
+		x.guardKeys(win, func(code int) bool { return pass(x.gate.press(code, own)) })
 	})
 }
 

@@ -52,14 +52,13 @@ func newScreen() Screen {
 		slog.Warn("The X server can't be asked for more than the toolkit asks", "err", err)
 		return nil
 	}
-	g := newGate(conn)
-	if g == nil {
-		slog.Warn("The X server can't tell the person's hand from a program's: clicks of programs count on cards")
-	}
-	x := &x11{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn), atoms: map[string]xproto.Atom{}, gate: g, guarded: map[fyne.Window]bool{},
+	x := &x11{conn: conn, root: xproto.Setup(conn).DefaultScreen(conn), atoms: map[string]xproto.Atom{}, guarded: map[fyne.Window]bool{},
 		wayland: os.Getenv("WAYLAND_DISPLAY") != ""}
 	x.reading.Go(x.drop)
 	x.randr = x.extension("RANDR")
+	if x.gate = newGate(conn, x.extension("SHAPE")); x.gate == nil {
+		slog.Warn("The X server can't tell the person's hand from a program's: clicks of programs count on cards")
+	}
 	return x
 }
 

@@ -13,6 +13,7 @@ import (
 	"fyne.io/fyne/v2/driver"
 	"fyne.io/fyne/v2/test"
 	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/shape"
 	"github.com/jezek/xgb/xproto"
 )
 
@@ -134,4 +135,69 @@ func TestWhatIsOnAScreen(t *testing.T) {
 			t.Errorf("at %d of 800, 180 wide, on the screen: %v", at, !want)
 		}
 	}
+}
+
+// A click that goes through another window is told from one on what is seen: a
+// program may lay over a card what it likes, and let the click through.
+func TestClicksThroughAnotherWindow(t *testing.T) {
+	x := onX(t)
+	other, err := xgb.NewConn() // another program
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	r, err := xproto.QueryExtension(other, 5, "SHAPE").Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.ExtLock.Lock()
+	other.Extensions["SHAPE"] = r.MajorOpcode
+	other.ExtLock.Unlock()
+	show := func(c *xgb.Conn, px, py int16, w, h uint16) xproto.Window {
+		t.Helper()
+		id, err := xproto.NewWindowId(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := xproto.CreateWindowChecked(c, 0, id, x.root.Root, px, py, w, h, 0, xproto.WindowClassInputOutput, 0, xproto.CwOverrideRedirect, []uint32{1}).Check(); err != nil {
+			t.Fatal(err)
+		}
+		if err := xproto.MapWindowChecked(c, id).Check(); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	cut := func(w xproto.Window, kind shape.Kind, rects ...xproto.Rectangle) {
+		t.Helper()
+		if err := shape.RectanglesChecked(other, shape.SoSet, kind, xproto.ClipOrderingUnsorted, w, 0, 0, rects).Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(what string, px, py int16, want bool) {
+		t.Helper()
+		if err := xproto.WarpPointerChecked(x.conn, 0, x.root.Root, 0, 0, 0, 0, px, py).Check(); err != nil {
+			t.Fatal(err)
+		}
+		if got := x.gate.through(); got != want {
+			t.Errorf("%s: through another window %v, want %v", what, got, want)
+		}
+	}
+	show(x.conn, 100, 100, 400, 300) // the card
+	at("nothing over it", 200, 200, false)
+	over := show(other, 150, 150, 300, 200)
+	at("one that takes the click itself", 200, 200, false)
+	cut(over, shape.SkInput)
+	at("one that lets it through", 200, 200, true)
+	at("beside that", 120, 120, false)
+	cut(over, shape.SkBounding, xproto.Rectangle{Width: 300, Height: 20})
+	at("one that is not there, by its shape", 200, 200, false)
+	at("where it is", 200, 160, true)
+	below := xproto.ConfigureWindowChecked(other, over, xproto.ConfigWindowStackMode, []uint32{xproto.StackModeBelow})
+	if err := below.Check(); err != nil {
+		t.Fatal(err)
+	}
+	at("one below it", 200, 160, false)
+	frame := show(other, 100, 200, 400, 4)
+	cut(frame, shape.SkInput)
+	at("a narrow frame", 200, 202, false)
 }

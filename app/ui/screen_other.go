@@ -83,7 +83,7 @@ func (glfwScreen) Raise(fyne.Window) {}
 func (glfwScreen) OnScreen(fyne.Window) bool { return true }
 
 // Guard has nothing to do: the system does not tell who presses.
-func (glfwScreen) Guard(fyne.Window, func(key, mine bool) bool) {}
+func (glfwScreen) Guard(fyne.Window, func(Press) bool) {}
 
 // Drag moves the window after the pointer.
 func (glfwScreen) Drag(w fyne.Window, at fyne.Position) {

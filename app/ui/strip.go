@@ -162,8 +162,8 @@ func (s *stripWindow) show() {
 		s.win.Show()
 	}
 	if sc := s.ui.o.Screen; sc != nil {
-		sc.Guard(s.win, func(_, mine bool) bool {
-			s.robot = !mine && !s.ui.remote()
+		sc.Guard(s.win, func(p Press) bool {
+			s.robot = !p.Mine && !s.ui.remote()
 			return true
 		})
 	}

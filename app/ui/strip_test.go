@@ -30,12 +30,12 @@ type placed struct {
 	off bool // no screen shows it
 }
 
-func (p *placed) ShowBare(w fyne.Window)                     { w.Show() }
-func (*placed) Bare(fyne.Window)                             {}
-func (p *placed) PlaceTop(fyne.Window, fyne.Size)            { p.n++ }
-func (*placed) Raise(fyne.Window)                            {}
-func (p *placed) OnScreen(fyne.Window) bool                  { return !p.off }
-func (*placed) Guard(fyne.Window, func(key, mine bool) bool) {}
+func (p *placed) ShowBare(w fyne.Window)            { w.Show() }
+func (*placed) Bare(fyne.Window)                    {}
+func (p *placed) PlaceTop(fyne.Window, fyne.Size)   { p.n++ }
+func (*placed) Raise(fyne.Window)                   {}
+func (p *placed) OnScreen(fyne.Window) bool         { return !p.off }
+func (*placed) Guard(fyne.Window, func(Press) bool) {}
 
 // Screens change while the strip is up: it keeps to its place, or to where the
 // person has put it for as long as that is to be seen.

@@ -48,14 +48,17 @@ type Screen interface {
 	PlaceTop(w fyne.Window, size fyne.Size)
 	Raise(w fyne.Window)
 	OnScreen(w fyne.Window) bool
-	// Guard asks pass about each press in a window, of a key or a button, and
-	// tells it whether the person's own hand made it; it is not heard of unless
-	// it passes.
-	Guard(w fyne.Window, pass func(key, mine bool) bool)
+	// Guard asks pass about each press in a window; it is not heard of unless it
+	// passes.
+	Guard(w fyne.Window, pass func(Press) bool)
 
 	// Drag puts a bare window where the pointer is at this place of it.
 	Drag(w fyne.Window, at fyne.Position)
 }
+
+// Press is one of a key, or else of a button. Mine: the person's own hand made
+// it. Through: it came through another window, which lies over what it reached.
+type Press struct{ Key, Mine, Through bool }
 
 // Options build a UI. All fields are needed.
 type Options struct {

@@ -343,6 +343,18 @@ func TestEachActionIsAsked(t *testing.T) {
 	card := a.asked(c, "Claude wants to click")
 	time.Sleep(2 * time.Second)
 	d.Screenshot("action-card")
+	// Nobody allows what they do not see: a click that goes through another window.
+	r, _ := card.Rect()
+	allow := p.d.In(image.Rect(r.Min.X, r.Max.Y-70, r.Max.X, r.Max.Y)).WaitText(10*time.Second, "Allow")
+	lift := d.Veil(image.Rect(r.Min.X, r.Min.Y+200, r.Max.X, r.Max.Y))
+	d.Click((allow.Min.X+allow.Max.X)/2, (allow.Min.Y+allow.Max.Y)/2)
+	time.Sleep(time.Second)
+	if len(c) > 0 {
+		t.Fatalf("a click through another window was an answer: %+v", <-c)
+	}
+	lift()
+	card.WaitSentence(10*time.Second, "Another window lies over this one")
+	d.Screenshot("click-through")
 	p.press(card, "Allow")
 	if g := a.wait(c); g.failed {
 		t.Fatal(g.text)
@@ -362,6 +374,18 @@ func TestEachActionIsAsked(t *testing.T) {
 		t.Fatal(g.text)
 	}
 	editor.has("asked\n")
+	// Another window takes the keyboard while the card names the editor.
+	a.see(nil)
+	c = a.start("local_pc_type", map[string]any{"text": "for the editor\n"})
+	card = a.asked(c, "Claude wants to type", "editor")
+	other := p.reader("other", "30x5+20+200")
+	p.press(card, "Allow")
+	if g := a.wait(c); !g.failed || !strings.Contains(g.text, "Another window has the keyboard") {
+		t.Errorf("it typed: %+v", g)
+	}
+	if got := editor.read() + other.read(); got != "asked\n" {
+		t.Errorf("the windows have read %q", got)
+	}
 
 	var key string
 	p.waitControl("the stop key is bound", func(c *snapshot.Control) bool {
