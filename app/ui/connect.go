@@ -60,7 +60,7 @@ func (p *pairWindow) naming(keys *kit.Keys, way string) fyne.CanvasObject {
 	var button *kit.Button
 	p.name = kit.NewField("Its name, such as Research agent")
 	p.name.OnEscape = p.leave
-	p.name.SetText(old)
+	p.name.Resume(old)
 	ask := func() {
 		if n := strings.TrimSpace(p.name.Text); n != "" {
 			p.name.SetText("")

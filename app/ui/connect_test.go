@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/test"
 
 	"localpc/app/snapshot"
 )
@@ -106,6 +107,32 @@ func TestAnotherProgramHasAName(t *testing.T) {
 	if has(w, "Show its lines") || !has(w, "Copy the lines") {
 		t.Errorf("for a hub of one's own: %q", texts(w))
 	}
+}
+
+// What is typed takes the place of the name that is offered, and goes on where it
+// was when the page is drawn anew.
+func TestAnotherProgramIsNamedByTyping(t *testing.T) {
+	s := newStage(t)
+	w := s.window(snapshot.WindowPair)
+	s.programs("this")
+	s.snapshot(func(n *snapshot.Snapshot) { n.Connect.Any = nil })
+	s.tap(w, "Show the lines…")
+	again := func(name string) {
+		s.snapshot(func(n *snapshot.Snapshot) {
+			n.Connect.Clients = append(n.Connect.Clients, snapshot.Client{ID: name, Name: name})
+		})
+	}
+	again("One")
+	test.Type(s.u.pair.called, "Night")
+	again("Two")
+	test.Type(s.u.pair.called, " shift")
+	s.tap(w, "Show its lines")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: "Night shift", Way: "bridge"})
+	test.Type(s.u.pair.name, "Mi")
+	again("Three")
+	test.Type(s.u.pair.name, "ne")
+	s.tap(w, "Make a key")
+	s.wantIntent(snapshot.Intent{Kind: snapshot.MakeKey, Text: "Mine", Way: "mcp"})
 }
 
 // A key for a client that takes an address is asked for as such, and is not

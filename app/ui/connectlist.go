@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"strings"
 
 	"fyne.io/fyne/v2"
@@ -130,7 +131,7 @@ func (p *pairWindow) anyPage(c snapshot.Connect, back *kit.Button, keys *kit.Key
 	if p.ui.snap.Hub.Kind == "this" {
 		row, field := p.calling(c, keys)
 		first = field
-		col.Add(kit.Pad(8, 0, 0, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("What cards and the log call it:", kit.Dim))))
+		col.Add(kit.Pad(8, 0, 6, 0, kit.NewFlow(pairWidth, kit.Small, kit.Plain("What cards and the log call it:", kit.Dim))))
 		col.Add(row)
 	}
 	if len(c.Any) > 0 {
@@ -157,15 +158,14 @@ func (p *pairWindow) anyPage(c snapshot.Connect, back *kit.Button, keys *kit.Key
 // calling asks what a program is called that is not known here. Its key is made
 // as its lines are shown.
 func (p *pairWindow) calling(c snapshot.Connect, keys *kit.Keys) (fyne.CanvasObject, fyne.Focusable) {
-	old := c.AnyName
-	if p.called != nil {
-		old = p.called.Text
-	} else if old == "" {
-		old = snapshot.AnyProgram
+	field := kit.NewField("Its name, such as Research agent")
+	field.OnEscape = p.leave
+	if name := cmp.Or(c.AnyName, snapshot.AnyProgram); p.called == nil || p.called.Text == name {
+		field.Offer(name)
+	} else {
+		field.Resume(p.called.Text)
 	}
-	p.called = kit.NewField("Its name, such as Research agent")
-	p.called.OnEscape = p.leave
-	p.called.SetText(old)
+	p.called = field
 	ask := func() {
 		if n := strings.TrimSpace(p.called.Text); n != "" {
 			p.ui.intent(snapshot.Intent{Kind: snapshot.MakeKey, Text: n, Way: "bridge"})
@@ -173,7 +173,7 @@ func (p *pairWindow) calling(c snapshot.Connect, keys *kit.Keys) (fyne.CanvasObj
 	}
 	button := kit.NewButton("Show its lines", kit.Normal, ask).WithKeys(keys)
 	can := func(s string) { button.Enable(strings.TrimSpace(s) != "") }
-	can(old)
+	can(field.Text)
 	p.called.OnChanged, p.called.OnSubmitted = can, func(string) { ask() }
 	return kit.Row(8, kit.Grow(p.called), button), p.called
 }

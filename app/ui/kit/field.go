@@ -27,6 +27,19 @@ func NewField(hint string) *Field {
 	return f
 }
 
+// Offer puts a text in that may stay, all of it selected: what is typed takes its
+// place.
+func (f *Field) Offer(text string) {
+	f.SetText(text)
+	f.TypedShortcut(&fyne.ShortcutSelectAll{})
+}
+
+// Resume puts a text in that was being typed, to be typed on at its end.
+func (f *Field) Resume(text string) {
+	f.SetText(text)
+	f.CursorColumn = len([]rune(text))
+}
+
 // FocusGained is Fyne's.
 func (f *Field) FocusGained() {
 	f.ring.Show()
