@@ -125,8 +125,16 @@ func sources(t *testing.T) []file {
 	return out
 }
 
-func TestWhoMayImportWhom(t *testing.T) {
-	for _, f := range sources(t) {
+// The conventions that are read off the source, which is parsed once.
+func TestSources(t *testing.T) {
+	files := sources(t)
+	t.Run("WhoMayImportWhom", func(t *testing.T) { whoMayImportWhom(t, files) })
+	t.Run("OnePackageCommentEach", func(t *testing.T) { onePackageCommentEach(t, files) })
+	t.Run("LogMessagesAreStatic", func(t *testing.T) { logMessagesAreStatic(t, files) })
+}
+
+func whoMayImportWhom(t *testing.T, files []file) {
+	for _, f := range files {
 		if f.test {
 			continue
 		}
@@ -155,9 +163,9 @@ func TestWhoMayImportWhom(t *testing.T) {
 	}
 }
 
-func TestOnePackageCommentEach(t *testing.T) {
+func onePackageCommentEach(t *testing.T, files []file) {
 	comments := map[string][]string{}
-	for _, f := range sources(t) {
+	for _, f := range files {
 		if f.test {
 			continue
 		}
@@ -169,7 +177,7 @@ func TestOnePackageCommentEach(t *testing.T) {
 		}
 	}
 	for pkg, where := range comments {
-		if len(where) == 0 && generatedOnly(t, pkg) {
+		if len(where) == 0 && generatedOnly(files, pkg) {
 			continue
 		}
 		if len(where) != 1 {
@@ -178,8 +186,8 @@ func TestOnePackageCommentEach(t *testing.T) {
 	}
 }
 
-func generatedOnly(t *testing.T, pkg string) bool {
-	for _, f := range sources(t) {
+func generatedOnly(files []file, pkg string) bool {
+	for _, f := range files {
 		if f.pkg == pkg && !f.test && !ast.IsGenerated(f.ast) {
 			return false
 		}
@@ -189,9 +197,9 @@ func generatedOnly(t *testing.T, pkg string) bool {
 
 // Log messages are fixed text, and attributes have fixed camelCase keys:
 // nothing that a program or a person wrote gets into either.
-func TestLogMessagesAreStatic(t *testing.T) {
+func logMessagesAreStatic(t *testing.T, files []file) {
 	levels := []string{"Debug", "Info", "Warn", "Error"}
-	for _, f := range sources(t) {
+	for _, f := range files {
 		if f.test {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 // does with AutoGPT, and an agent's requests come over wire 1.1 and through
 // the same cards.
 func TestAutoGPTsWire(t *testing.T) {
+	t.Parallel()
 	p := start(t, apptest.Options{Width: 1280, Height: 800})
 	d := p.d
 	opened := catchBrowser(t, d)

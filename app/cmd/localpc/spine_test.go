@@ -17,6 +17,7 @@ import (
 // The whole path on real parts, as a person and an agent go it: tray, Pair,
 // key, SDK, cards by mouse, Activity.
 func TestPairAskApproveRunShow(t *testing.T) {
+	t.Parallel()
 	p := start(t, apptest.Options{Width: 1280, Height: 800})
 	d := p.d
 
