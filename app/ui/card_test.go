@@ -538,3 +538,27 @@ func TestKeyboardScrolls(t *testing.T) {
 	})
 	sees(row, "Ask me each time")
 }
+
+// Folders are written as people write them: from the home on. What is compared,
+// and what is remembered, is whole.
+func TestFoldersBeginAtHome(t *testing.T) {
+	t.Setenv("HOME", "/home/person")
+	s := newStage(t)
+	c := s.command("home")
+	c.Request.Details = []string{"Working in /home/person/project/lib"}
+	c.Request.Rule.Folder, c.Request.Rule.Cwd = "/home/person/project", "/home/person/project/lib"
+	o := s.card(c)
+	o.body.(*actionBody).scope.Select(1)
+	o.body.(*actionBody).draw()
+	w := s.u.card.win
+	for _, want := range []string{"Working in ~/project/lib", " in ~/project, working in ~/project/lib"} {
+		if !has(w, want) {
+			t.Errorf("the card lacks %q: %q", want, texts(w))
+		}
+	}
+	for path, want := range map[string]string{"/home/person": "~", "/home/persons/x": "/home/persons/x", "/srv/home/person": "/srv/home/person"} {
+		if got := consent.HomePath("/home/person/", path); got != want {
+			t.Errorf("%s is written %q, want %q", path, got, want)
+		}
+	}
+}

@@ -230,10 +230,11 @@ func curtainWords(r consent.Request) (words string, open bool, rest []string) {
 // draw brings what depends on the choices up to date.
 func (p *screensPart) draw(s consent.Scope) {
 	words := seeFor[s]
-	if more, open, _ := curtainWords(p.o.card.Request); more != "" && !open {
+	more, open, _ := curtainWords(p.o.card.Request)
+	if more != "" && !open {
 		words = strings.TrimSpace(words + " " + consent.Visible(more, false))
 	}
-	if p.o.card.Request.Looks && words != "" {
+	if p.o.card.Request.Looks && words != "" && !open { // where windows can't be told apart, this card can't either
 		words += " " + ownWords
 	}
 	p.told.Set(kit.Plain(words, kit.Dim))

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -77,13 +78,27 @@ func details(r consent.Request) []string {
 	const long = 60
 	out := slices.Clone(r.Details)
 	for _, n := range []struct{ is, text string }{{"Asked by", r.Principal.Name}, {"Calls itself", r.Claims.Agent}, {"Task", r.Claims.Title}, {"Hub", r.HubName}, {"Folder", r.Folder}} {
-		whole := n.is == "Folder" && r.Capability != consent.CapabilitySession && r.Capability != consent.CapabilityComputer && n.text != "" && !slices.Contains(r.Details, "Working in "+n.text)
+		whole := n.is == "Folder" && r.Capability != consent.CapabilitySession && r.Capability != consent.CapabilityComputer && n.text != "" && !slices.Contains(r.Details, workingIn+n.text)
 		if len(n.text) > long || whole {
 			out = append(out, n.is+": "+n.text)
 		}
 	}
 	return out
 }
+
+// atHome is a detail that says where something is, as people write that.
+func atHome(line string) string {
+	for _, begins := range []string{workingIn, "Folder: "} {
+		if folder, ok := strings.CutPrefix(line, begins); ok {
+			home, _ := os.UserHomeDir() // without one, paths are whole
+			return begins + consent.HomePath(home, folder)
+		}
+	}
+	return line
+}
+
+// workingIn begins the detail that names a command's folder.
+const workingIn = "Working in "
 
 // mostPlain is how many details are drawn as sentences; more go into a box that
 // scrolls.
@@ -93,6 +108,7 @@ const mostPlain = 6
 // assignments, long lines, and lines in which spaces count.
 func sortDetails(lines []string) (plain, exact []string) {
 	for _, l := range lines {
+		l = atHome(l)
 		if len(l) > 200 || strings.Contains(l, "=") || strings.Contains(l, "  ") || len(plain) == mostPlain {
 			exact = append(exact, l)
 		} else {

@@ -170,7 +170,7 @@ func (p *detailPane) draw() {
 	p.exact.head.Set(kit.Plain(heading, kit.Dim))
 	p.exact.set(d.Exact)
 	plain, lines := sortDetails(slices.DeleteFunc(slices.Clone(d.Details), func(l string) bool {
-		folder, ok := strings.CutPrefix(l, "Working in ")
+		folder, ok := strings.CutPrefix(atHome(l), workingIn)
 		return ok && strings.Contains(d.Where, folder) // it stands there
 	}))
 	p.details.box.Hidden = len(plain)+len(lines) == 0

@@ -123,6 +123,15 @@ func TestWhatACardSaysOfActions(t *testing.T) {
 	if err := r.act(*click, consent.Choice{Scope: consent.Once}); err != nil {
 		t.Error(err)
 	}
+	// Where this program lies over the place itself the person can move it aside.
+	r.s.set(func(s *screen) { s.covers = []hands.Cover{{Area: image.Rect(-800, 0, -600, 100), Own: true}} })
+	if looks = r.c.Look(t.Context(), call, consent.Request{Looks: true}); !strings.Contains(looks[0].Note, "move it aside") {
+		t.Errorf("under this program: %q", looks[0].Note)
+	}
+	r.s.set(func(s *screen) { s.covers[0].Own = false })
+	if looks = r.c.Look(t.Context(), call, consent.Request{Looks: true}); looks[0].Note != "" {
+		t.Errorf("under another: %q", looks[0].Note)
+	}
 	// A card for the screen shows each one that may be chosen, and names what the
 	// pictures do not show, where it lies in them.
 	r.s.set(func(s *screen) {

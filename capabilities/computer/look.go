@@ -119,7 +119,13 @@ func (c *Computer) lookAtArea(ctx context.Context, area image.Rectangle, marks [
 			look.Covers = append(look.Covers, consent.Cover{Min: [2]int{from.X, from.Y}, Max: [2]int{to.X + 1, to.Y + 1}, Own: cover.Own, Name: cover.Name})
 		}
 	}
-	if len(shot.Hidden) > 0 {
+	under := func(c hands.Cover) bool {
+		return c.Own && slices.ContainsFunc(marks, func(m image.Point) bool { return m.In(c.Area) })
+	}
+	switch {
+	case slices.ContainsFunc(shot.Covers, under):
+		look.Note = "This program's window lies over the place: move it aside, and the picture shows what is there."
+	case len(shot.Hidden) > 0:
 		look.Note = "Blacked out: " + strings.Join(shot.Hidden, ", ")
 	}
 	return look, nil

@@ -32,11 +32,19 @@ func screens(id string) desklink.Card {
 	return c
 }
 
-// seen is a picture of one colour with a window on it.
-func seen(w, h int, ground color.RGBA) []byte {
+// seen is a picture of one colour with a window on it, and what is not shown: the
+// first is grey, others are black.
+func seen(w, h int, ground color.RGBA, covered ...image.Rectangle) []byte {
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	draw.Draw(img, img.Rect, image.NewUniform(ground), image.Point{}, draw.Src)
 	draw.Draw(img, image.Rect(w/8, h/6, w*6/10, h*8/10), image.White, image.Point{}, draw.Src)
+	for i, r := range covered {
+		c := image.NewUniform(color.RGBA{0x6b, 0x72, 0x80, 255})
+		if i > 0 {
+			c = image.Black
+		}
+		draw.Draw(img, r, c, image.Point{}, draw.Src)
+	}
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, img, nil); err != nil {
 		panic(err)

@@ -161,7 +161,7 @@ func startHub(t testing.TB, d *apptest.Desktop, bin string) *ownHub {
 		}
 	}
 	h.browser = newBrowser(t, h.address)
-	h.open(link).fill("Your name", "Ana").fill("Password", ownersPassword).click("Set up with this password").sees("Log out")
+	h.open(link).fill("Your name", "Owner").fill("Password", ownersPassword).click("Set up with this password").sees("Log out")
 	return h
 }
 

@@ -170,7 +170,7 @@ func thumbnail(t testing.TB, p *program, card *apptest.Area) {
 		for y := r.Min.Y; y < r.Max.Y-24; y++ {
 			for x := r.Min.X; x < r.Max.X-60; x++ {
 				grey = grey || near(img.RGBAAt(x, y), ownGrey) && near(img.RGBAAt(x+59, y), ownGrey) && near(img.RGBAAt(x+30, y+23), ownGrey)
-				black = black || share(img, image.Rect(x, y, x+10, y+1)) == 1 && share(img, image.Rect(x, y, x+10, y+24)) == 1
+				black = black || share(img, image.Rect(x, y, x+12, y+1)) == 1 && share(img, image.Rect(x, y, x+12, y+8)) == 1
 			}
 		}
 		return black && grey

@@ -29,13 +29,15 @@ func BenchmarkScreenshots(b *testing.B) {
 	if *shots == "" {
 		b.Fatal("name the folder with -screenshots DIR; make screenshots does")
 	}
-	d := apptest.New(b, apptest.Options{Width: 1280, Height: 900})
+	d := apptest.New(b, apptest.Options{Width: 1280, Height: 900, Ordinary: true})
 	files := map[string]string{"plan.md": "Tidy up\n", "prices.csv": "name,price\n"}
 	for i := range 214 {
 		files["scratch-"+string(rune('a'+i/26%26))+string(rune('a'+i%26))+string(rune('a'+i/676))+".tmp"] = "left over from an old run\n"
 	}
 	folder := workFolder(b, d, files)
+	d.Give(folder)
 	p := startIn(b, d, "--folder", folder)
+	p.intend(snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{Name: new("Workshop PC")}})
 	opened := catchBrowser(b, d)
 	hub := startHub(b, d, p.bin)
 
@@ -104,7 +106,7 @@ func BenchmarkScreenshotsInUse(b *testing.B) {
 	if *shots == "" {
 		b.Fatal("name the folder with -screenshots DIR; make screenshots does")
 	}
-	p := startForAgent(b, apptest.Options{Width: 1280, Height: 800})
+	p := startForAgent(b, apptest.Options{Width: 1280, Height: 800, Ordinary: true})
 	d := p.d
 	a := p.agent("Claude")
 	notes := p.reader("notes.txt", "72x14+90+300")
@@ -119,7 +121,7 @@ func BenchmarkScreenshotsInUse(b *testing.B) {
 	x, y := notes.middle()
 	a.acting("Claude", first, x, y)
 	a.click(a.see(nil), x, y)
-	a.call("local_pc_type", map[string]any{"text": "Dear Ana,\nthe prices are in the table below."})
+	a.call("local_pc_type", map[string]any{"text": "Good morning,\nthe prices are in the table below."})
 	p.strip("Claude is using your mouse and keyboard")
 	var whole bytes.Buffer
 	if err := png.Encode(&whole, d.Capture()); err != nil {
@@ -151,7 +153,7 @@ func write(b *testing.B, name string, picture io.Reader, part image.Rectangle) {
 	if !part.Empty() {
 		args = append(args, "-crop", fmt.Sprintf("%dx%d+%d+%d", part.Dx(), part.Dy(), part.Min.X, part.Min.Y), "+repage")
 	}
-	cmd := exec.Command("convert", append(args, "-colors", "128", "-strip", "PNG8:"+filepath.Join(*shots, name+".png"))...)
+	cmd := exec.Command("convert", append(args, "-dither", "None", "-colors", "128", "-strip", "PNG8:"+filepath.Join(*shots, name+".png"))...)
 	cmd.Stdin = picture
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("convert: %v\n%s", err, msg)

@@ -51,7 +51,7 @@ func (p *Picture) placeLabels(at fyne.Position, k float32) {
 	p.written.Refresh()
 }
 
-// fitting is words within room, nil where they do not fit without a cut or a
+// fitting is words within room, nil where they do not fit on two lines without a
 // broken word.
 func fitting(words string, room fyne.Size) *Flow {
 	if room.Width < 8 || room.Height < 8 {
@@ -63,7 +63,7 @@ func fitting(words string, room fyne.Size) *Flow {
 		}
 	}
 	f := NewFlow(room.Width, Small, Remote(words, Plain("", captionInk))...).Centre()
-	if f.MinSize().Height > room.Height {
+	if h := f.MinSize().Height; h > room.Height || h > 2.5*f.lineHeight() {
 		return nil
 	}
 	return f
