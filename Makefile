@@ -12,7 +12,7 @@ BUILD_PACKAGES := gcc pkg-config libgl1-mesa-dev libgles2-mesa-dev libegl-dev li
 	libxinerama-dev libxi-dev libxtst-dev libxxf86vm-dev libturbojpeg0-dev bubblewrap ca-certificates
 # What the tests play a person with.
 TEST_PACKAGES := xvfb xserver-xephyr openbox xfce4-panel xfconf dbus dbus-x11 xdotool imagemagick gnome-keyring gcr libsecret-tools desktop-file-utils libglib2.0-bin dunst xterm xclip scrot libgtk-3-bin xdg-utils attr \
-	sway wev grim xdg-desktop-portal xdg-desktop-portal-wlr xdg-desktop-portal-gtk pipewire wireplumber gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-pipewire \
+	sway wev grim xdg-desktop-portal xdg-desktop-portal-wlr xdg-desktop-portal-gtk xdg-desktop-portal-gnome mutter pipewire wireplumber gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-pipewire \
 	tesseract-ocr tesseract-ocr-eng x11-utils x11-xserver-utils x11-xkb-utils xinput python3-gi gir1.2-gtk-3.0 fonts-dejavu-core procps util-linux python3-minimal less vim-tiny nginx-light systemd iproute2 iptables squid tinyproxy chromium chromium-headless-shell debootstrap binutils xz-utils unzip bzip2 git curl wget
 
 VERSION = $(shell sed -n 's/^const version = "\(.*\)"/\1/p' app/cmd/localpc/main.go)

@@ -334,7 +334,7 @@ func (c *controls) settings(s settings.Settings) *snapshot.Computer {
 	defer c.mu.Unlock()
 	if a := c.abilities; a != nil {
 		out.StopKey, out.StopKeyProblem = a.StopKey, a.StopKeyProblem
-		for _, name := range []string{hands.AbilityPictures, hands.AbilityInput, hands.AbilityWindows, hands.AbilityClipboard, hands.AbilityPerson} {
+		for _, name := range []string{hands.AbilityPictures, hands.AbilityInput, hands.AbilityWindows, hands.AbilityClipboard, hands.AbilityPerson, hands.AbilityFrame} {
 			if why := a.Why[name]; why != "" && !slices.Contains(out.Problems, why) {
 				out.Problems = append(out.Problems, why)
 			}

@@ -34,6 +34,7 @@ func (t selfTest) atDisplay(ctx context.Context) []snapshot.Check {
 		line("windows", hands.AbilityWindows, a.Windows, "windows are told apart, so those on the hide list are blacked out"),
 		line("clipboard", hands.AbilityClipboard, a.Clipboard, "what was copied can be read and written"),
 		line("your hands", hands.AbilityPerson, a.Person, "your own mouse and keyboard pause a program at once"),
+		line("frame", hands.AbilityFrame, a.Frame, "a coloured frame on each screen shows that a program is in control"),
 	}
 	return append(list, t.stopKey(a))
 }

@@ -288,6 +288,10 @@ func (r *running) do(a hands.Action, chord []keysym) error {
 			return err
 		}
 	}
+	chord, err := r.fit(chord)
+	if err != nil {
+		return err
+	}
 	button := holding{button: a.Button}
 	switch a.Kind {
 	case hands.Click:
@@ -368,10 +372,48 @@ func (r *running) drag(a hands.Action, button holding, path []image.Point) error
 	return r.unpress(button, 1)
 }
 
+// fitter is a mover that can press only some keysyms.
+type fitter interface {
+	// fit is text with one keysym each, of those that can be pressed.
+	fit(ctx context.Context, text []textSym) ([]textSym, error)
+}
+
+// fit is chord with keysyms that can be pressed.
+func (r *running) fit(chord []keysym) ([]keysym, error) {
+	f, ok := r.mover.(fitter)
+	if !ok || len(chord) == 0 {
+		return chord, nil
+	}
+	var all []textSym
+	for _, sym := range chord {
+		s := textSym{any: []keysym{sym}}
+		if sym > unicodeSym {
+			s.r = rune(sym - unicodeSym)
+			s.any = symsOf(s.r)
+		}
+		all = append(all, s)
+	}
+	all, err := f.fit(r.ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	var out []keysym
+	for _, s := range all {
+		out = append(out, s.any[0])
+	}
+	return out, nil
+}
+
 func (r *running) write(a hands.Action, text []textSym) error {
 	for _, s := range text {
 		if s.bad != "" {
 			return wire.Errorf(wire.CodeInvalid, "%s can't be typed as text.", s.bad)
+		}
+	}
+	if f, ok := r.mover.(fitter); ok {
+		var err error
+		if text, err = f.fit(r.ctx, text); err != nil {
+			return err
 		}
 	}
 	for part := range slices.Chunk(text, typeChunk) {

@@ -71,7 +71,7 @@ func (d *desk) Abilities(context.Context) (hands.Abilities, error) {
 	defer d.mu.Unlock()
 	a := hands.Abilities{
 		System:   d.system,
-		Pictures: d.pictures != nil, Input: d.input != nil, Windows: d.windows != nil, Clipboard: d.clipboard != nil,
+		Pictures: d.pictures != nil, Input: d.input != nil, Windows: d.windows != nil, Clipboard: d.clipboard != nil, Frame: d.frame != nil,
 		Why: map[string]string{}, StopKey: d.key, StopKeyProblem: d.problem,
 	}
 	if d.input != nil {
@@ -82,8 +82,11 @@ func (d *desk) Abilities(context.Context) (hands.Abilities, error) {
 	} else {
 		a.Why[hands.AbilityPerson] = d.why[hands.AbilityInput]
 	}
-	for name, there := range map[string]bool{hands.AbilityPictures: a.Pictures, hands.AbilityInput: a.Input, hands.AbilityWindows: a.Windows, hands.AbilityClipboard: a.Clipboard} {
-		if !there {
+	if d.frame == nil && d.why[hands.AbilityFrame] == "" {
+		a.Why[hands.AbilityFrame] = "No frame can be drawn around the screens here. The strip and the tray icon say who is in control."
+	}
+	for name, there := range map[string]bool{hands.AbilityPictures: a.Pictures, hands.AbilityInput: a.Input, hands.AbilityWindows: a.Windows, hands.AbilityClipboard: a.Clipboard, hands.AbilityFrame: a.Frame} {
+		if !there && a.Why[name] == "" {
 			a.Why[name] = lacks(d.why[name]).Error()
 		}
 	}

@@ -62,7 +62,7 @@ func (o Options) filled() Options {
 // nothing is the parts of a computer whose display is out of reach.
 func nothing(why string) *parts {
 	p := &parts{system: "none", why: map[string]string{}}
-	for _, name := range []string{hands.AbilityPictures, hands.AbilityInput, hands.AbilityWindows, hands.AbilityClipboard, hands.AbilityPerson} {
+	for _, name := range []string{hands.AbilityPictures, hands.AbilityInput, hands.AbilityWindows, hands.AbilityClipboard, hands.AbilityPerson, hands.AbilityFrame} {
 		p.why[name] = why
 	}
 	return p

@@ -68,6 +68,7 @@ func openWaylandAs(ctx context.Context, o Options, direct bool) (*parts, error) 
 	p := &parts{system: "wayland", why: map[string]string{
 		hands.AbilityWindows:   "On Wayland no program can list the windows of this desktop, so nothing can be blacked out in pictures. Close what nobody else is to see, or log in with an X11 session.",
 		hands.AbilityClipboard: "On Wayland this desktop gives the clipboard only to the window that is in front. Log in with an X11 session to use it here.",
+		hands.AbilityFrame:     "On Wayland no frame can be drawn around the screens. The strip and the tray icon say who is in control.",
 	}}
 	if pictures.sources, err = w.sources(direct); err != nil {
 		w.close()
@@ -186,6 +187,18 @@ func (w *wayland) share(ctx context.Context, input bool) (*portal.Session, error
 		}
 	}
 	return s, nil
+}
+
+// unshare ends a session that lacks mouse or keyboard, which counts as a no to
+// them: else there would be no asking for them again.
+func (w *wayland) unshare(s *portal.Session) {
+	w.sharing.Lock()
+	defer w.sharing.Unlock()
+	w.declined[1] = time.Now()
+	if w.session == s {
+		w.session = nil
+	}
+	s.Close()
 }
 
 // The names under which Kept has what starts a session without asking.

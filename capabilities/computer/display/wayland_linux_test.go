@@ -94,7 +94,7 @@ func TestWaylandDirect(t *testing.T) {
 		Config: "for_window [app_id=\"wev\"] floating enable, resize set 500 400, move absolute position 200 100\n"})
 	ctx, h := openHere(t, true)
 	a, err := h.Abilities(ctx)
-	if err != nil || !a.Pictures || !a.Input || !a.Windows || a.Person || a.System != "wayland" {
+	if err != nil || !a.Pictures || !a.Input || !a.Windows || a.Person || a.Frame || a.System != "wayland" {
 		t.Fatalf("abilities are %+v, %v", a, err)
 	}
 	l, err := h.Layout(ctx)
@@ -261,6 +261,8 @@ func TestWaylandPortalsWithoutRemoteDesktop(t *testing.T) {
 		hands.AbilityInput:     "The desktop sway has no way to allow mouse and keyboard from programs: install xdg-desktop-portal-wlr and xdg-desktop-portal-gtk and log in again, or log in with an X11 session.",
 		hands.AbilityWindows:   "nothing can be blacked out",
 		hands.AbilityClipboard: "log in with an X11 session",
+		hands.AbilityPerson:    "mouse and keyboard from programs", // there are none to be told apart
+		hands.AbilityFrame:     "No frame can be drawn around the screens",
 	} {
 		if !strings.Contains(strings.ToLower(a.Why[name]), strings.ToLower(want)) {
 			t.Errorf("why not %s: %q", name, a.Why[name])
@@ -277,5 +279,47 @@ func TestWaylandPortalsWithoutRemoteDesktop(t *testing.T) {
 	}
 	if err := h.Control(ctx, hands.Control{On: true, StopKey: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without portals nothing works on desktops like GNOME's and KDE's, and what is
+// said names the desktop and the package that helps: to the agent, which is
+// refused with it, and on the lines of "localpc doctor", which are Why.
+func TestWaylandWithoutPortals(t *testing.T) {
+	waytest.Start(t, waytest.Options{})
+	for session, want := range map[string]string{
+		"ubuntu:GNOME": "The desktop ubuntu has no way to allow pictures of the screen: install xdg-desktop-portal-gnome and log in again, or log in with an X11 session.",
+		"GNOME":        "The desktop GNOME has no way to allow pictures of the screen: install xdg-desktop-portal-gnome and log in again, or log in with an X11 session.",
+		"KDE":          "The desktop KDE has no way to allow pictures of the screen: install xdg-desktop-portal-kde and log in again, or log in with an X11 session.",
+	} {
+		t.Setenv("XDG_CURRENT_DESKTOP", session)
+		o := Options{}.filled()
+		_, err := openWaylandAs(t.Context(), o, false)
+		if wire.CodeOf(err) != wire.CodeNotSupported || err.Error() != want {
+			t.Fatalf("%s: %v", session, err)
+		}
+		h := compose(o, nothing(err.Error()))
+		a, err := h.Abilities(t.Context())
+		if err != nil || a.Pictures || a.Input || a.Windows || a.Clipboard || a.Person || a.Frame {
+			t.Errorf("%s: abilities are %+v, %v", session, a, err)
+		}
+		for _, name := range []string{hands.AbilityPictures, hands.AbilityInput, hands.AbilityWindows, hands.AbilityClipboard, hands.AbilityPerson, hands.AbilityFrame} {
+			if a.Why[name] != want {
+				t.Errorf("%s: why not %s: %q", session, name, a.Why[name])
+			}
+		}
+		at := image.Pt(1, 1)
+		for what, err := range map[string]error{
+			"a picture":     func() error { _, err := h.Shoot(t.Context(), hands.Ask{Area: image.Rect(0, 0, 9, 9)}); return err }(),
+			"a click":       h.Act(t.Context(), hands.Action{Kind: hands.Click, At: &at}),
+			"the clipboard": h.WriteClipboard(t.Context(), "x"),
+		} {
+			if wire.CodeOf(err) != wire.CodeNotSupported || err.Error() != want {
+				t.Errorf("%s: %s: %v", session, what, err)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,11 +179,65 @@ type portalMover struct {
 	*pointerAt
 }
 
+// fit chooses of what is to be typed the keysyms that the person's keyboard has:
+// desktops press no others, and say nothing. An error says which there are none
+// for. Where the keyboard can't be looked at, everything is tried.
+func (m *portalMover) fit(ctx context.Context, text []textSym) ([]textSym, error) {
+	c, err := wl.Open(ctx, m.env)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	keymap, err := c.Keymap(ctx)
+	if err == nil {
+		var layouts []map[keysym]bool
+		if layouts, err = layoutsOf(keymap); err == nil {
+			return fitted(text, layouts)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	m.log.Info("What the keyboard can type is not known", "err", err)
+	return text, nil
+}
+
+// fitted is text with the keysyms that layouts have, those first that all have:
+// which layout the person has chosen Wayland tells nobody.
+func fitted(text []textSym, layouts []map[keysym]bool) ([]textSym, error) {
+	out := make([]textSym, 0, len(text))
+	for _, s := range text {
+		best, most := keysym(0), 0
+		for _, sym := range s.any {
+			n := 0
+			for _, l := range layouts {
+				if l[sym] {
+					n++
+				}
+			}
+			if n > most {
+				best, most = sym, n
+			}
+		}
+		if most == 0 {
+			what := "that key"
+			if s.r != 0 {
+				what = strconv.Quote(string(s.r))
+			}
+			return nil, wire.Errorf(wire.CodeNotSupported, "Nothing was typed: this computer's keyboard layout has no key for %s, and its desktop lets programs press only keys that it has. Its person can add a layout that has it in the desktop's settings, or log in with an X11 session.", what)
+		}
+		s.any = []keysym{best}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
 // with has fn act in the session, which the person may be asked for.
 func (m *portalMover) with(ctx context.Context, needs uint32, fn func(s *portal.Session) error) error {
 	s, err := m.share(ctx, true)
 	if err == nil && s.Devices&needs == 0 {
-		err = portal.ErrDeclined // of the devices this was not given
+		m.unshare(s)
+		return wire.Errorf(wire.CodeNotSupported, "In the system's own question the screen was shared, but not mouse and keyboard. Try again after half a minute, and switch on there that they may be used (Allow remote interaction).")
 	}
 	if err == nil {
 		err = fn(s)
@@ -264,7 +319,7 @@ func (w *waylandWatch) listen(fn func(hands.Event)) { w.fn.Store(&fn) }
 func (w *waylandWatch) after(time.Time) bool { return false }
 
 func (w *waylandWatch) person() (bool, string) {
-	return false, "On Wayland the mouse and keyboard of the person can't be told from the agent's, so using them does not pause it. Use Pause, or Stop everything."
+	return false, "On Wayland the mouse and keyboard of the person can't be told from the agent's, so using them does not pause it. Use Pause or Stop everything, on the strip or in the tray's menu."
 }
 
 func (w *waylandWatch) stopKey(ctx context.Context, on bool) (bound, problem string) {

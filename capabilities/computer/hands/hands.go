@@ -74,8 +74,10 @@ type Abilities struct {
 	Clipboard bool   `json:"clipboard"`
 	// Person: the person's own hands are told from the agent's.
 	Person bool `json:"person"`
+	// Frame: the frame that says that somebody is in control can be drawn.
+	Frame bool `json:"frame"`
 	// Why is one plain sentence for each of "pictures", "input", "windows",
-	// "clipboard" and "person" that does not work, with the remedy.
+	// "clipboard", "person" and "frame" that does not work, with the remedy.
 	Why map[string]string `json:"why,omitempty"`
 	// StopKey is the key that stops everything as it is really bound ("Ctrl+Alt+
 	// Esc"); "" with StopKeyProblem where none is.
@@ -94,6 +96,7 @@ const (
 	AbilityWindows   = "windows"
 	AbilityClipboard = "clipboard"
 	AbilityPerson    = "person"
+	AbilityFrame     = "frame"
 )
 
 // Formats of a picture.

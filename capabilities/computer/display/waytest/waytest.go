@@ -42,7 +42,7 @@ type Desktop struct {
 }
 
 // Limit is how long something may take on a slow machine.
-const Limit = 40 * time.Second
+const Limit = 90 * time.Second
 
 // AsPerson runs the test t anew in a process of its own that is not root's, and
 // says whether it did: then t is done. The portals look into who asks them, which
@@ -77,41 +77,21 @@ const nobody = 65534
 // Start starts a desktop, and sets the environment of the test to it.
 func Start(t testing.TB, o Options) *Desktop {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "wl") // short: sockets' names have a limit
-	must(t, err)
-	d := &Desktop{Dir: dir, t: t, uid: os.Getuid()}
-	if d.uid == 0 {
-		d.uid = nobody
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Mkdir(filepath.Join(dir, "run"), 0o700))
+	d := bare(t)
+	run := filepath.Join(d.Dir, "run")
 	var config strings.Builder
 	for i, line := range o.Outputs {
 		fmt.Fprintf(&config, "output HEADLESS-%d %s\n", i+1, line)
 	}
 	config.WriteString("xwayland disable\nfocus_follows_mouse no\ndefault_border none\noutput * bg #336699 solid_color\n" + o.Config + "\n")
-	run := filepath.Join(dir, "run")
-	bus := "unix:path=" + filepath.Join(run, "bus")
-	for name, text := range map[string]string{
+	d.write(map[string]string{
 		"sway.conf": config.String(), "portals/wlr.portal": portalFile("wlr", "Screenshot;org.freedesktop.impl.portal.ScreenCast"),
 		"portals/gtk.portal":                    portalFile("gtk", "Access;org.freedesktop.impl.portal.AppChooser;org.freedesktop.impl.portal.Settings"),
 		".config/xdg-desktop-portal-wlr/config": "[screencast]\nchooser_type=none\noutput_name=HEADLESS-1\nmax_fps=30\n",
-	} {
-		path := filepath.Join(dir, name)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil || os.Getuid() != 0 {
-			return err
-		}
-		return os.Lchown(path, d.uid, d.uid)
-	}))
-	d.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + run, "LANG=C.UTF-8", "XDG_SESSION_TYPE=wayland",
-		"XDG_CURRENT_DESKTOP=sway", "XDG_DESKTOP_PORTAL_DIR=" + filepath.Join(dir, "portals"),
-		"NO_AT_BRIDGE=1", "GTK_A11Y=none", "GIO_USE_VFS=local", "GSETTINGS_BACKEND=memory",
-		"WLR_BACKENDS=headless", "WLR_RENDERER=pixman", "WLR_LIBINPUT_NO_DEVICES=1", "WLR_HEADLESS_OUTPUTS=" + strconv.Itoa(max(1, len(o.Outputs)))}
-	d.start("sway", "-c", filepath.Join(dir, "sway.conf"))
+	})
+	d.env = append(d.env, "XDG_CURRENT_DESKTOP=sway", "XDG_DESKTOP_PORTAL_DIR="+filepath.Join(d.Dir, "portals"),
+		"WLR_BACKENDS=headless", "WLR_RENDERER=pixman", "WLR_LIBINPUT_NO_DEVICES=1", "WLR_HEADLESS_OUTPUTS="+strconv.Itoa(max(1, len(o.Outputs))))
+	d.start("sway", "-c", filepath.Join(d.Dir, "sway.conf"))
 	d.wait("sway's sockets", func() bool {
 		sway, _ := filepath.Glob(filepath.Join(run, "sway-ipc*"))
 		way, _ := filepath.Glob(filepath.Join(run, "wayland-?"))
@@ -121,23 +101,68 @@ func Start(t testing.TB, o Options) *Desktop {
 		d.env = append(d.env, "SWAYSOCK="+sway[0], "WAYLAND_DISPLAY="+filepath.Base(way[0]))
 		return true
 	})
+	bus := ""
 	if o.Portals {
-		// PipeWire without a bus: else it asks the portals, which wait for it.
-		d.start("pipewire")
-		d.wait("PipeWire", func() bool { return listens(filepath.Join(run, "pipewire-0")) })
-		d.start("wireplumber")
+		bus = "unix:path=" + filepath.Join(run, "bus")
+		d.pipewire()
 		d.env = append(d.env, "DBUS_SESSION_BUS_ADDRESS="+bus)
 		d.start("dbus-daemon", "--session", "--nofork", "--address="+bus)
 		d.wait("the bus", func() bool { return listens(filepath.Join(run, "bus")) })
-	} else {
-		bus = ""
 	}
-	for _, e := range append(d.env, "DISPLAY=", "DBUS_SESSION_BUS_ADDRESS="+bus) {
+	d.setenv(bus)
+	return d
+}
+
+// bare is a desktop on which nothing runs yet.
+func bare(t testing.TB) *Desktop {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wl") // short: sockets' names have a limit
+	must(t, err)
+	d := &Desktop{Dir: dir, t: t, uid: os.Getuid()}
+	if d.uid == 0 {
+		d.uid = nobody
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	run := filepath.Join(dir, "run")
+	must(t, os.Mkdir(run, 0o700))
+	d.write(nil)
+	d.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + run, "LANG=C.UTF-8", "XDG_SESSION_TYPE=wayland",
+		"NO_AT_BRIDGE=1", "GTK_A11Y=none", "GIO_USE_VFS=local", "GSETTINGS_BACKEND=memory"}
+	return d
+}
+
+// write writes files of the person.
+func (d *Desktop) write(files map[string]string) {
+	d.t.Helper()
+	for name, text := range files {
+		path := filepath.Join(d.Dir, name)
+		must(d.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(d.t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	must(d.t, filepath.WalkDir(d.Dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || os.Getuid() != 0 {
+			return err
+		}
+		return os.Lchown(path, d.uid, d.uid)
+	}))
+}
+
+// pipewire starts it without a bus: else it asks the portals, which wait for it.
+func (d *Desktop) pipewire() {
+	d.t.Helper()
+	d.start("pipewire")
+	d.wait("PipeWire", func() bool { return listens(filepath.Join(d.Dir, "run", "pipewire-0")) })
+	d.start("wireplumber")
+}
+
+// setenv sets the environment of the test to the desktop's.
+func (d *Desktop) setenv(bus string) {
+	d.t.Helper()
+	for _, e := range append([]string{"SWAYSOCK=", "DISPLAY="}, append(d.env, "DBUS_SESSION_BUS_ADDRESS="+bus)...) {
 		if name, value, _ := strings.Cut(e, "="); name != "HOME" && name != "PATH" && name != "LANG" {
-			t.Setenv(name, value)
+			d.t.Setenv(name, value)
 		}
 	}
-	return d
 }
 
 // listens tells whether somebody takes calls there; the name comes before.
@@ -159,7 +184,7 @@ func (d *Desktop) Command(ctx context.Context, name string, args ...string) *exe
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Dir = d.env, d.Dir
 	// What is still there when the test's process ends, ends too.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(d.uid), Gid: uint32(d.uid)}
 	}
@@ -181,7 +206,7 @@ func (d *Desktop) plain(name string, args ...string) {
 	log, err := os.Create(filepath.Join(d.Dir, filepath.Base(name)+".log"))
 	must(d.t, err)
 	cmd := exec.Command(name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	d.keep(cmd, name, log)
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ type Conn struct {
 	mu      sync.Mutex // guards all below
 	sock    *net.UnixConn
 	in      []byte
+	fds     []int  // that came beside in, the oldest first
 	last    uint32 // the newest object's id
 	events  map[uint32]func(event)
 	globals map[uint32]global // by the registry's name
@@ -101,7 +103,15 @@ func Open(ctx context.Context, env func(string) string) (*Conn, error) {
 }
 
 // Close ends the connection; the compositor releases what was held down.
-func (c *Conn) Close() error { return c.sock.Close() }
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, fd := range c.fds {
+		_ = unix.Close(fd)
+	}
+	c.fds = nil
+	return c.sock.Close()
+}
 
 // do runs fn, which talks, until ctx ends. What was broken off in the middle
 // can't be taken up again.
@@ -215,12 +225,35 @@ func (c *Conn) until(ok func() bool) error {
 		if ok() {
 			return nil
 		}
-		n, err := c.sock.Read(buf)
+		if err := c.read(buf); err != nil {
+			return err
+		}
+	}
+}
+
+// read takes what has come, with the descriptors beside it.
+func (c *Conn) read(buf []byte) error {
+	rights := make([]byte, unix.CmsgSpace(4*28)) // as many as there may be at once
+	n, r, _, _, err := c.sock.ReadMsgUnix(buf, rights)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return io.EOF
+	}
+	c.in = append(c.in, buf[:n]...)
+	parts, err := unix.ParseSocketControlMessage(rights[:r])
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		fds, err := unix.ParseUnixRights(&p)
 		if err != nil {
 			return err
 		}
-		c.in = append(c.in, buf[:n]...)
+		c.fds = append(c.fds, fds...)
 	}
+	return nil
 }
 
 // uint takes a number off e, text a string: zero and "" where it is too short.
