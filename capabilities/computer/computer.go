@@ -164,6 +164,7 @@ type job struct {
 	fleeting bool
 	keyboard *space.Window // that it goes to, where its card says so
 	aim      []hands.Aim   // what lies there, where only its card shows that
+	blind    bool          // of use
 }
 
 // Describe looks at the screens; nothing is changed, and nobody is asked about
@@ -176,6 +177,9 @@ func (c *Computer) Describe(ctx context.Context, call capabilities.Call) (capabi
 	j, err := c.plan(ctx, call)
 	if err != nil {
 		return capabilities.Description{}, err
+	}
+	if j.blind && !c.asked() && c.opened() > 0 {
+		return capabilities.Description{}, errOpen()
 	}
 	if j.fleeting || j.aim != nil {
 		s.shows(shown{call.Payload, j.marks, j.keyboard, j.aim})

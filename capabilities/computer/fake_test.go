@@ -41,7 +41,8 @@ type screen struct {
 	actErr    error
 	asks      []hands.Ask
 	acts      []hands.Action
-	begun     int // actions that have begun
+	shooting  func() // while a picture is taken
+	begun     int    // actions that have begun
 	focused   []space.Window
 	seen      time.Time // of the last Focus
 	released  int
@@ -57,7 +58,7 @@ func two() space.Layout {
 }
 
 func newScreen() *screen {
-	return &screen{layout: two(), abilities: hands.Abilities{System: "x11", Pictures: true, Input: true, Windows: true, Clipboard: true, Person: true},
+	return &screen{layout: two(), abilities: hands.Abilities{System: "x11", Pictures: true, Input: true, Windows: true, Clipboard: true, Person: true, Frame: true},
 		picture: []byte("\xff\xd8\xff a picture"),
 		stack: space.Stack{
 			{ID: 1, PID: 101, Class: "gedit", App: "gedit", Title: "notes", Frame: image.Rect(100, 100, 500, 400), Started: 7, Focused: true},
@@ -87,6 +88,9 @@ func (s *screen) Layout(context.Context) (space.Layout, error) {
 
 func (s *screen) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	defer s.enter()()
+	if fn := get(s, func(s *screen) func() { return s.shooting }); fn != nil {
+		fn()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asks = append(s.asks, a)

@@ -13,7 +13,8 @@ import (
 
 // focus gives a window the keyboard: that is part of mouse and keyboard.
 func (c *Computer) focus(ctx context.Context, s *session, p *wire.WindowFocus) (job, error) {
-	if _, err := c.able(ctx, hands.AbilityInput); err != nil {
+	can, err := c.able(ctx, hands.AbilityInput)
+	if err != nil {
 		return job{}, err
 	}
 	if _, err := c.able(ctx, hands.AbilityWindows); err != nil {
@@ -31,10 +32,10 @@ func (c *Computer) focus(ctx context.Context, s *session, p *wire.WindowFocus) (
 	if p.Raise {
 		does = "bring the window " + c.titled(w) + " to the front"
 	}
-	d := c.acts(words{title: strings.ToUpper(does[:1]) + does[1:], does: does, exact: does}, l)
+	d := c.acts(words{title: strings.ToUpper(does[:1]) + does[1:], does: does, exact: does}, l, can)
 	d.Payload = []any{"focus", p.WindowID, p.Raise}
 	return job{d: d, marks: []image.Point{middleOf(w.Frame)}, run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
-		ctx, done, err := c.takeHands(ctx, s, g)
+		ctx, done, err := c.takeHands(ctx, s, g, false)
 		if err != nil {
 			return capabilities.Result{}, err
 		}

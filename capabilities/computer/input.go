@@ -24,9 +24,6 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		return c.wait(p, payload), nil
 	}
 	can, err := c.able(ctx, hands.AbilityInput)
-	if err == nil {
-		err = c.unguarded(can)
-	}
 	if err != nil {
 		return job{}, err
 	}
@@ -39,9 +36,9 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		return job{}, err
 	}
 	w := wordsOf(l, p, a)
-	d := c.acts(w, l)
+	d := c.acts(w, l, can)
 	d.Payload = []any{"input", payload}
-	j := job{d: d, marks: a.Path}
+	j := job{d: d, marks: a.Path, blind: !can.Windows}
 	pointer := a.At == nil && pointed(a.Kind)
 	var cant error // act where the pointer is now
 	switch {
@@ -81,7 +78,7 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		j.aim = a.Aim
 	}
 	j.run = func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
-		ctx, done, err := c.takeHands(ctx, s, g)
+		ctx, done, err := c.takeHands(ctx, s, g, !can.Windows)
 		if err != nil {
 			return capabilities.Result{}, err
 		}
@@ -130,7 +127,7 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 
 // acts describes what is done with mouse and keyboard: one permission for a
 // session, or a question each time where the person has set it so.
-func (c *Computer) acts(w words, l space.Layout) capabilities.Description {
+func (c *Computer) acts(w words, l space.Layout, can hands.Abilities) capabilities.Description {
 	d := capabilities.Description{
 		Action: actAct, Title: w.title, Sentence: "%s wants to use mouse and keyboard.", Exact: w.exact,
 		Details:     []string{"Your own hands come first: when you move the mouse or type, it stops at once.", "It can do with them whatever you could, in every window but those of Local PC Executor."},
@@ -140,12 +137,31 @@ func (c *Computer) acts(w words, l space.Layout) capabilities.Description {
 		Rule:        capabilities.RuleParts{Exact: handsRule},
 		Scopes:      []consent.Scope{consent.Session},
 	}
+	if !can.Person {
+		d.Details[0] = can.Why[hands.AbilityPerson]
+		if d.Details[0] == "" {
+			d.Details[0] = "Your own mouse and keyboard do not pause it here. Use Pause, or Stop everything."
+		}
+	}
+	d.Details = append(d.Details, unframed(can)...)
 	if c.terms().PerAction {
 		d.Sentence = "%s wants to " + w.does + "."
 		d.Details, d.Effects[0].Text = nil, "does this once, where the ring is in the picture"
 		d.Rule.Exact, d.Scopes, d.Looks = w.exact, nil, true
 	}
 	return d
+}
+
+// unframed says that nothing on the screens will show who is in control, where no
+// frame can be drawn.
+func unframed(a hands.Abilities) []string {
+	if a.Frame {
+		return nil
+	}
+	if why := a.Why[hands.AbilityFrame]; why != "" {
+		return []string{why}
+	}
+	return []string{"No frame can be drawn around the screens here. The strip and the tray icon say who is in control."}
 }
 
 // pointed tells which kinds of actions go where the pointer is.
@@ -173,7 +189,7 @@ func byPerson(g consent.Grant) bool { return g.By() == "you" || g.By() == "allow
 
 // takeHands takes the display for an action. The hand that has just allowed it
 // comes to rest first.
-func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (context.Context, func(), error) {
+func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant, blind bool) (context.Context, func(), error) {
 	if err := c.settled(ctx, g); err != nil {
 		return nil, nil, err
 	}
@@ -182,7 +198,9 @@ func (c *Computer) takeHands(ctx context.Context, s *session, g consent.Grant) (
 		s.answered = time.Now()
 		c.mu.Unlock()
 	}
-	return c.touch(ctx, s, useOf(g, true), c.o.thaw)
+	u := useOf(g, true)
+	u.blind = blind
+	return c.touch(ctx, s, u, c.o.thaw)
 }
 
 // settled waits a moment where a card was just answered for this: it leaves the

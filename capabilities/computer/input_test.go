@@ -534,6 +534,108 @@ func TestAnOpenWindowThatCantBeFound(t *testing.T) {
 	}
 }
 
+// There, too, a window that opens while a picture is on its way or something is
+// done breaks that off; the card that was just answered is waited for until it
+// has left; and what is asked while a card is open waits for that, as elsewhere.
+func TestAWindowThatOpensMeanwhile(t *testing.T) {
+	r := newRig(t)
+	r.s.set(func(s *screen) { s.abilities.Windows = false })
+	look := &wire.Screenshot{SessionID: r.ses.ID, Monitor: 0}
+	see := func() error {
+		_, err := r.do(wire.TypeScreenshot, look, r.session("DP-1", "HDMI-1"))
+		return err
+	}
+	if err := see(); err != nil {
+		t.Fatal(err)
+	}
+	r.s.set(func(s *screen) { s.shooting = func() { r.open.Store(1) } })
+	err := see()
+	wantCode(t, err, wire.CodeOwnWindow)
+	if err == nil || !strings.Contains(err.Error(), "was opened meanwhile") {
+		t.Errorf("a window in the picture: %v", err)
+	}
+	r.s.set(func(s *screen) { s.shooting = nil })
+
+	// The card of this request is still about to leave.
+	card := func(left chan struct{}) {
+		time.Sleep(100 * time.Millisecond)
+		r.open.Store(0)
+		close(left)
+	}
+	r.open.Store(0)
+	call := r.call(wire.TypeScreenshot, look)
+	d, err := r.c.Describe(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.open.Store(1)
+	left := make(chan struct{})
+	go card(left)
+	_, err = r.c.Run(t.Context(), call, byYou(t, r.ses, d, r.session("DP-1", "HDMI-1")), nil)
+	if err != nil {
+		t.Errorf("after its card: %v", err)
+	}
+	<-left
+
+	// While a card is open it is asked all the same, and waits.
+	r.c.Freeze(true)
+	r.open.Store(1)
+	left = make(chan struct{})
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		r.open.Store(0)
+		r.c.Freeze(false)
+		close(left)
+	}()
+	if err := see(); err != nil {
+		t.Errorf("during another card: %v", err)
+	}
+	<-left
+
+	// A window that opens in the middle of typing.
+	hold := make(chan struct{})
+	defer close(hold)
+	r.s.set(func(s *screen) { s.hold = hold; s.begun = 0 })
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.do(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: wire.ActType, Text: "long"}, r.session())
+		done <- err
+	}()
+	eventually(t, "typing has begun", func() bool { return get(r.s, func(s *screen) int { return s.begun }) > 0 })
+	r.open.Store(1)
+	select {
+	case err := <-done:
+		wantCode(t, err, wire.CodeOwnWindow)
+	case <-time.After(20 * time.Second):
+		t.Error("typing went on into this program's window")
+	}
+	r.open.Store(0)
+}
+
+// What this display can't do is on the cards: the person's hands do not pause the
+// agent, and no frame shows who is in control.
+func TestLimitsAreOnTheCards(t *testing.T) {
+	r := newRig(t)
+	cards := func() (see, act string) {
+		t.Helper()
+		return strings.Join(r.describe(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID, Monitor: 0}).Details, "\n"),
+			strings.Join(r.describe(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: wire.ActType, Text: "x"}).Details, "\n")
+	}
+	see, act := cards()
+	if !strings.Contains(act, "it stops at once") || strings.Contains(see+act, "frame") {
+		t.Errorf("where all works:\n%s\n%s", see, act)
+	}
+	const hands_, frame = "Hands don't pause it here.", "No frame here."
+	r.s.set(func(s *screen) {
+		s.abilities.Person, s.abilities.Frame = false, false
+		s.abilities.Why = map[string]string{hands.AbilityPerson: hands_, hands.AbilityFrame: frame}
+	})
+	see, act = cards()
+	if strings.Contains(act, "it stops at once") || !strings.Contains(act, hands_) || !strings.Contains(act, frame) || !strings.Contains(see, frame) {
+		t.Errorf("where they do not:\n%s\n%s", see, act)
+	}
+}
+
 func TestEveryEndLetsGo(t *testing.T) {
 	down := wire.InputAction{Action: "mouse_down"}
 	for name, end := range map[string]func(*rig){

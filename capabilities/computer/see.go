@@ -35,18 +35,6 @@ func (c *Computer) able(ctx context.Context, what string) (hands.Abilities, erro
 	return a, wire.Errorf(wire.CodeNotSupported, "%s", why).With(map[string]any{"feature": what, "reason": a.System})
 }
 
-// unguarded refuses what could see or reach a window of this program, where the
-// display does not tell which windows there are: elsewhere the hands see to it.
-func (c *Computer) unguarded(a hands.Abilities) error {
-	c.mu.Lock()
-	open := c.host.Open
-	c.mu.Unlock()
-	if a.Windows || open == nil || open() == 0 {
-		return nil
-	}
-	return wire.Errorf(wire.CodeOwnWindow, "A window of Local PC Executor is open, and this desktop does not tell where it is. It has to be closed first.")
-}
-
 // layout is the screens as they are now.
 func (c *Computer) layout(ctx context.Context) (space.Layout, error) {
 	l, err := c.o.Hands.Layout(ctx)
@@ -90,6 +78,7 @@ func (c *Computer) sees(s *session, a hands.Abilities, v sight, exact string, pa
 		why := a.Why[hands.AbilityWindows]
 		d.Details = []string{strings.TrimSpace("Windows can't be told apart on this display, so none is blacked out: everything on this screen is visible. " + why)}
 	}
+	d.Details = append(d.Details, unframed(a)...)
 	chosen := consent.SplitScreens(choice)
 	for i, name := range names(v.layout) {
 		d.Screens = append(d.Screens, consent.Screen{Name: name, Label: label(v.layout, i), Chosen: slices.Contains(chosen, name)})
@@ -186,9 +175,6 @@ func errScreensChanged() error {
 // screenshot is a picture.
 func (c *Computer) screenshot(ctx context.Context, s *session, p *wire.Screenshot) (job, error) {
 	a, err := c.able(ctx, hands.AbilityPictures)
-	if err == nil {
-		err = c.unguarded(a)
-	}
 	if err != nil {
 		return job{}, err
 	}
@@ -202,8 +188,10 @@ func (c *Computer) screenshot(ctx context.Context, s *session, p *wire.Screensho
 	if v.window != nil {
 		exact = "a picture of the window " + c.titled(*v.window)
 	}
-	return job{d: c.sees(s, a, v, exact, []any{"picture", payload}), run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
-		return c.shoot(ctx, s, v, p, g)
+	return job{d: c.sees(s, a, v, exact, []any{"picture", payload}), blind: !a.Windows, run: func(ctx context.Context, g consent.Grant) (capabilities.Result, error) {
+		u := useOf(g, false)
+		u.blind = !a.Windows
+		return c.shoot(ctx, s, v, p, g, u)
 	}}, nil
 }
 
@@ -263,7 +251,7 @@ func (v *sight) narrow(allowed []string) (dark []int, err error) {
 }
 
 // shoot takes the picture, and keeps how it lies on the screens.
-func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Screenshot, g consent.Grant) (capabilities.Result, error) {
+func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Screenshot, g consent.Grant, u use) (capabilities.Result, error) {
 	allowed := s.share(g, v.needs)
 	dark, err := v.narrow(allowed)
 	if err != nil {
@@ -280,12 +268,15 @@ func (c *Computer) shoot(ctx context.Context, s *session, v sight, p *wire.Scree
 	if err := c.settled(ctx, g); err != nil {
 		return capabilities.Result{}, err
 	}
-	ctx, done, err := c.touch(ctx, s, useOf(g, false), waitOf(p.WaitMS))
+	ctx, done, err := c.touch(ctx, s, u, waitOf(p.WaitMS))
 	if err != nil {
 		return capabilities.Result{}, err
 	}
 	defer done()
 	shot, err := c.o.Hands.Shoot(ctx, ask)
+	if err == nil && u.blind && c.opened() > 0 {
+		err = errOpened() // it may be in it
+	}
 	if err != nil {
 		if p.WindowID != "" && wire.CodeOf(err) == wire.CodeWindowStale {
 			return capabilities.Result{}, errOldWindow(p.WindowID)

@@ -96,7 +96,10 @@ type clip struct {
 }
 
 // use is how a request uses the display.
-type use struct{ sees, acts, once bool }
+//
+// blind: the display does not tell which windows there are, so that those of
+// this program can't be left out.
+type use struct{ sees, acts, once, blind bool }
 
 func (c *Computer) session(id string) *session {
 	c.mu.Lock()

@@ -82,6 +82,11 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 		if err := c.thawed(ctx, wait); err != nil {
 			return nil, nil, err
 		}
+		if u.blind {
+			if err := c.alone(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
 		select {
 		case c.turn <- struct{}{}:
 		case <-ctx.Done():
@@ -123,7 +128,77 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 			done()
 			return nil, nil, err
 		}
+		if u.blind {
+			c.wg.Go(func() { c.guard(ctx, cancel) })
+		}
 		return ctx, done, nil
+	}
+}
+
+// Where a display does not tell which windows there are, one of this program's
+// that can change something, a card too, must not be open while a picture is
+// taken or mouse and keyboard are used; elsewhere the hands see to it.
+
+func errOpen() error {
+	return wire.Errorf(wire.CodeOwnWindow, "A window of Local PC Executor is open, and this desktop does not tell where it is. It has to be closed first.")
+}
+
+// errOpened is that of what was under way then.
+func errOpened() error {
+	return wire.Errorf(wire.CodeOwnWindow, "A window of Local PC Executor was opened meanwhile, and this desktop does not tell where it is, so this was broken off. Take a new picture when it is closed.")
+}
+
+// opened is how many of them are open.
+func (c *Computer) opened() int {
+	c.mu.Lock()
+	open := c.host.Open
+	c.mu.Unlock()
+	if open == nil {
+		return 0
+	}
+	return open()
+}
+
+// asked tells whether a card is open, which requests wait for.
+func (c *Computer) asked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.frozen != nil
+}
+
+const (
+	// lookOut is how often it is looked whether one is open.
+	lookOut = 20 * time.Millisecond
+	// leaveIn is how long one may take to leave: a card that was just answered.
+	leaveIn = 2 * time.Second
+)
+
+// alone waits until none is open.
+func (c *Computer) alone(ctx context.Context) error {
+	for end := time.Now().Add(leaveIn); c.opened() > 0 && !c.asked(); { // a card is waited for by thawed
+		if time.Now().After(end) {
+			return errOpen()
+		}
+		select {
+		case <-time.After(lookOut):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// guard ends what is under way when one is opened.
+func (c *Computer) guard(ctx context.Context, end context.CancelCauseFunc) {
+	for {
+		if c.opened() > 0 {
+			end(errOpened())
+		}
+		select {
+		case <-time.After(lookOut):
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
