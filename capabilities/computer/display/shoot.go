@@ -102,9 +102,10 @@ func (d *desk) look(ctx context.Context, a hands.Ask) (m *moment, settled bool, 
 		return nil, false, err
 	}
 	m.raster = m.raster.whole(m.area)
+	taken := m.raster
 	defer func() {
 		if err != nil {
-			m.raster.done()
+			taken.done() // m is nil by then
 		}
 	}()
 	black := outside(m.area, m.layout, a.Dark)
