@@ -31,9 +31,10 @@ type Computer interface {
 	Drop(session string, cause error, forget bool)
 	// Person says that the person's own hands are at work.
 	Person()
-	// Moved says that the screens have changed, and gives the sessions of which no
-	// screen that they share is left.
-	Moved(space.Layout) []string
+	// Moved says that the screens have changed.
+	Moved()
+	// Without are the sessions that share some screens, of which none is left.
+	Without(space.Layout) []string
 	// Void says that the hub has connected anew, or is gone.
 	Void()
 }
@@ -68,7 +69,8 @@ type controls struct {
 	card      bool                 // guarded by mu: one is open
 	test      *snapshot.ScreenTest // guarded by mu
 	testing   bool                 // guarded by mu
-	screens   int                  // guarded by mu: how often the screens have changed
+	screens   int                  // guarded by mu: how often the screens have changed, as the test counts
+	moves     int                  // guarded by mu: the same, as moved counts
 	pausedBy  *snapshot.Control    // guarded by mu: who saw or acted as the person paused
 }
 

@@ -215,3 +215,26 @@ func TestWhatEndsWithSight(t *testing.T) {
 		})
 	}
 }
+
+// A screen that is away for a moment, while the screens are changed, takes nothing
+// along but what was under way.
+func TestScreensThatComeBack(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	_, err := s.see()
+	must(t, err)
+	must(t, s.act(wire.ActMouseDown))
+	before := s.d.layout
+	s.d.set(func() { s.d.layout = space.Layout{Screens: before.Screens[1:]} })
+	s.d.tell(hands.Event{Screens: true, At: time.Now()})
+	soon(t, "the button is let go", func() bool { return !s.d.held() })
+	s.d.set(func() { s.d.layout = before })
+	s.d.tell(hands.Event{Screens: true, At: time.Now()})
+	time.Sleep(screensStay + 300*time.Millisecond)
+	cards := s.cards()
+	_, err = s.see()
+	must(t, err)
+	must(t, s.act(wire.ActKey))
+	if s.cards() != cards || !s.d.frame().On {
+		t.Errorf("%d questions more; the frame is %+v", s.cards()-cards, s.d.frame())
+	}
+}

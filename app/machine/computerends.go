@@ -102,8 +102,28 @@ func (c *controls) overdue() time.Duration {
 	return next
 }
 
-// moved ends what the screens that are not there any more were for.
+// screensStay is how long a screen may be away while the screens are changed.
+const screensStay = 700 * time.Millisecond
+
+// moved ends what the screens that are not there any more were for: an action at
+// once, a session when its last one stays away.
 func (c *controls) moved(ctx context.Context) {
+	c.exec.Moved()
+	c.mu.Lock()
+	c.moves++
+	move := c.moves
+	c.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(screensStay):
+	}
+	c.mu.Lock()
+	last := c.moves == move
+	c.mu.Unlock()
+	if !last {
+		return // the last one looks
+	}
 	within, cancel := context.WithTimeout(ctx, handsWithin)
 	defer cancel()
 	l, err := c.hands.Layout(within)
@@ -113,7 +133,7 @@ func (c *controls) moved(ctx context.Context) {
 		}
 		return
 	}
-	for _, session := range c.exec.Moved(l) {
+	for _, session := range c.exec.Without(l) {
 		c.drop(session, stoppedBy("The screen that the person shared is not connected any more; ask again."), true)
 		c.revoke(ctx, session)
 		c.tell(session, "Screen, mouse and keyboard: ended, the shared screen is gone", "It asks again before it uses them.", snapshot.Done)

@@ -247,3 +247,64 @@ func TestNotification(t *testing.T) {
 	ends(t, p)
 	d.WaitNoText(soon, "The last thing")
 }
+
+// While a program sees the screen or has mouse and keyboard, the icon and the menu
+// of a real panel say so, between two of its actions too, and offer to end it.
+func TestMenuWhileInControl(t *testing.T) {
+	d := apptest.New(t, apptest.Options{})
+	p := start(t, d)
+	icon := func(unlike ...[]byte) (now []byte) {
+		t.Helper()
+		if !d.Until(soon, func() bool {
+			where, ok := d.TrayIcon()
+			if !ok {
+				return false
+			}
+			c := where.Min.Add(where.Max).Div(2)
+			now = d.Picture("in-control", image.Rect(c.X-14, c.Y-14, c.X+14, c.Y+14))
+			for _, other := range unlike {
+				if string(now) == string(other) {
+					return false
+				}
+			}
+			return true
+		}) {
+			t.Fatal("the icon stays as it was")
+		}
+		return now
+	}
+	paired := snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: snapshot.Hub{Paired: true}}
+	p.update(paired)
+	d.WaitTrayIcon(soon)
+	online := icon(nil)
+	acts := paired
+	acts.Control = &snapshot.Control{Who: "Claude", Sees: true, Acts: true}
+	p.update(acts)
+	icon(online)
+	menu := d.OpenTrayMenu()
+	for _, want := range []string{"Claude is using this computer", "Pause", "Stop everything"} {
+		menu.WaitText(soon, strings.Fields(want)...)
+	}
+	d.Screenshot("menu-in-control")
+	d.ReadAndClose(menu)
+	d.ClickTray("Pause")
+	p.expect("intent pause")
+	d.ClickTray("Stop everything")
+	p.expect("intent stop-all")
+
+	taken := acts
+	taken.Control = &snapshot.Control{Who: "Claude", Acts: true, Person: true}
+	p.update(taken)
+	menu = d.OpenTrayMenu()
+	menu.WaitText(soon, "You", "took", "over;", "Claude", "waits")
+	d.ReadAndClose(menu)
+
+	p.update(paired) // it is over
+	menu = d.OpenTrayMenu()
+	menu.WaitText(soon, "Online")
+	menu.WaitNoText(soon, "Claude")
+	d.ReadAndClose(menu)
+	if got := icon(); string(got) != string(online) {
+		t.Error("the icon says that a program is in control still")
+	}
+}

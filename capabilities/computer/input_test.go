@@ -647,7 +647,7 @@ func TestEveryEndLetsGo(t *testing.T) {
 		"drop":       func(r *rig) { r.c.Drop(r.ses.ID, errStopped(), false) },
 		"drop all":   func(r *rig) { r.c.Drop("", errStopped(), true) },
 		"disconnect": func(r *rig) { r.c.Void() },
-		"screens":    func(r *rig) { r.c.Moved(two()) },
+		"screens":    func(r *rig) { r.c.Moved() },
 		"card":       func(r *rig) { r.c.Freeze(true) },
 		"close": func(r *rig) {
 			if err := r.c.Close(); err != nil {
@@ -687,13 +687,14 @@ func TestScreensThatGo(t *testing.T) {
 	go func() { done <- r.act(wire.InputAction{Action: "hold_key", Key: "a", DurationMS: 1000}, r.session()) }()
 	eventually(t, "the key is held", func() bool { return get(r.s, func(s *screen) int { return s.begun }) == 1 })
 	one := space.Layout{Screens: two().Screens[1:]}
-	if gone := r.c.Moved(one); len(gone) > 0 {
+	r.c.Moved()
+	if gone := r.c.Without(one); len(gone) > 0 {
 		t.Errorf("with one of two screens left %q end", gone)
 	}
 	wantCode(t, <-done, wire.CodePictureStale)
 	other := two().Screens[:1]
 	other[0].Name = "DP-2"
-	if gone := r.c.Moved(space.Layout{Screens: other}); !slices.Equal(gone, []string{r.ses.ID}) {
+	if gone := r.c.Without(space.Layout{Screens: other}); !slices.Equal(gone, []string{r.ses.ID}) {
 		t.Errorf("with none of their screens left %q end", gone)
 	}
 }

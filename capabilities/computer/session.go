@@ -193,16 +193,21 @@ func (c *Computer) Drop(id string, cause error, forget bool) {
 	c.letGo(func(s *session) bool { return s.held && (id == "" || s.id == id) })
 }
 
-// Moved says that the screens are l now: what is done with mouse and keyboard was
-// aimed at what was there before, so it ends, and what is held down is let go. It
-// gives the sessions of which no screen that they share is left.
-func (c *Computer) Moved(l space.Layout) (gone []string) {
+// Moved says that the screens have changed: what is done with mouse and keyboard
+// was aimed at what was there before, so it ends, and what is held down is let go.
+func (c *Computer) Moved() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.acting != nil {
 		c.acting(errScreensChanged())
 	}
 	c.letGo(func(s *session) bool { return s.held })
+}
+
+// Without are the sessions that share none of the screens of l any more.
+func (c *Computer) Without(l space.Layout) (gone []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	left := names(l)
 	for id, s := range c.sessions {
 		if len(s.shared) > 0 && !slices.ContainsFunc(left, func(name string) bool { return s.shared[name] }) {

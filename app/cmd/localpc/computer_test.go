@@ -205,73 +205,91 @@ func (p *program) strip(words string) image.Rectangle {
 	return r
 }
 
-// What is held down is let go of within a second, however it ends: the program
-// gives up, the hub goes, the process at the display is killed, localpc is.
+// holds are what an agent can have held down: a button, keys and modifiers in the
+// middle of local_pc_hold_key, a button and a modifier in the middle of a drag.
+var holds = []struct {
+	name string
+	held int
+	do   func(t testing.TB, a *agent) chan got
+}{
+	{"a button, and keys in the middle of hold_key", 4, func(t testing.TB, a *agent) chan got {
+		a.call("local_pc_mouse_down", map[string]any{"coordinate": a.see(nil).at(t, 300, 450)})
+		return a.start("local_pc_hold_key", map[string]any{"key": "ctrl+shift+b", "duration_s": 120})
+	}},
+	{"a button and a modifier in the middle of a drag", 2, func(t testing.TB, a *agent) chan got {
+		g := a.see(nil)
+		a.call("local_pc_mouse_move", map[string]any{"coordinate": g.at(t, 300, 450)})
+		var path [][]int
+		for i := range 5000 {
+			path = append(path, g.at(t, 200+i%150, 420+i%40))
+		}
+		return a.start("local_pc_drag", map[string]any{"path": path, "modifiers": []string{"shift"}})
+	}},
+}
+
+// What is held down is let go of within a second, however it ends: the person's
+// hand, the hub killed, the process at the display killed, localpc killed.
 func TestNothingStaysHeld(t *testing.T) {
 	t.Parallel()
 	p := startForAgent(t, apptest.Options{})
 	d := p.d
 	hub := startBareHub(t, p)
-	a := agentAt(t, p, hub.address, hub.word("key", "add", "Claude"))
 	p.reader("editor", "50x12+60+320")
-	g := a.shown("Claude")
-	a.acting("Claude", g, 300, 450)
-	hold := func(key string) chan got {
+	key := hub.word("key", "add", "Claude")
+	var a *agent
+	ready := func() { // the person allows it, once a session
 		t.Helper()
-		a.see(nil)
-		c := a.start("local_pc_hold_key", map[string]any{"key": key, "duration_s": 120})
-		if !d.Until(20*time.Second, func() bool { return d.Held() > 0 }) {
-			t.Fatalf("the key is not held: %+v", a.wait(c))
+		p.waitStatus(60*time.Second, "online", func(s snapshot.Snapshot) bool { return s.Hub.Online })
+		a = agentAt(t, p, hub.address, key)
+		a.acting("Claude", a.shown("Claude"), 300, 450)
+	}
+	ready()
+	for _, end := range []struct {
+		name string
+		do   func()
+		say  string // what the program is told; "": it may be told nothing
+	}{
+		{"the process at the display was killed", func() {
+			if err := syscall.Kill(p.handsPID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}, "new picture"},
+		{"the person pressed a key", func() { d.Key("Escape") }, "new picture"},
+		{"the hub was killed", func() { hub.p.Kill() }, ""},
+		{"localpc was killed", func() { p.p.Kill() }, ""},
+	} {
+		for _, held := range holds {
+			cards := p.desktopPID()
+			c := held.do(t, a)
+			if !d.Until(20*time.Second, func() bool { return d.Held() >= held.held || len(c) > 0 }) || len(c) > 0 {
+				t.Fatalf("%s: %d are held, not %d; the call gave %+v", held.name, d.Held(), held.held, a.wait(c))
+			}
+			end.do()
+			began := time.Now()
+			if !d.Until(10*time.Second, func() bool { return d.Held() == 0 }) {
+				t.Fatalf("%s: %d are down still, 10 s after %s", held.name, d.Held(), end.name)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%s: all were up %v after %s", held.name, took.Round(time.Millisecond), end.name)
+			}
+			if g := a.wait(c); !g.failed || !strings.Contains(g.text, end.say) {
+				t.Errorf("%s: when %s the program was told %+v", held.name, end.name, g)
+			}
+			switch {
+			case !hub.p.Running():
+				p.waitControl("nobody is in control without a hub", func(c *snapshot.Control) bool { return c == nil })
+				hub.run()
+				p.waitStatus(60*time.Second, "online again", func(s snapshot.Snapshot) bool { return s.Hub.Online })
+			case !p.p.Running():
+				if !d.Until(10*time.Second, func() bool { return p.handsPID() == 0 }) {
+					t.Error("the process at the display lives on without localpc")
+				}
+				p.run()
+				ready()
+			case p.desktopPID() != cards:
+				t.Errorf("%s: the cards went when %s", held.name, end.name)
+			}
 		}
-		return c
-	}
-	up := func(after string) {
-		t.Helper()
-		began := time.Now()
-		if !d.Until(10*time.Second, func() bool { return d.Held() == 0 }) {
-			t.Fatalf("a key is down still, 10 s after %s", after)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("the key was up %v after %s", took.Round(time.Millisecond), after)
-		}
-	}
-
-	c := hold("shift+a")
-	if err := syscall.Kill(p.handsPID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	up("the process at the display was killed")
-	if g := a.wait(c); !g.failed || !strings.Contains(g.text, "new picture") {
-		t.Errorf("the program was told %+v", g)
-	}
-	cards := p.desktopPID()
-	a.call("local_pc_mouse_down", map[string]any{"coordinate": a.see(nil).at(t, 300, 450)})
-	if d.Held() == 0 {
-		t.Error("the button is not held")
-	}
-	if err := syscall.Kill(p.handsPID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	up("the process at the display was killed with a button held")
-	if p.desktopPID() != cards {
-		t.Error("the cards went with the hands")
-	}
-
-	hold("ctrl+shift+b")
-	d.Key("Escape") // the person's own hand
-	up("the person pressed a key")
-
-	hold("alt+c")
-	hub.p.Kill()
-	up("the hub went")
-	hub.run()
-	p.waitStatus(60*time.Second, "online again", func(s snapshot.Snapshot) bool { return s.Hub.Online })
-
-	hold("super+d")
-	p.p.Kill()
-	up("localpc was killed")
-	if !d.Until(10*time.Second, func() bool { return p.handsPID() == 0 }) {
-		t.Error("the process at the display lives on without localpc")
 	}
 }
 

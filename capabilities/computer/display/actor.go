@@ -112,6 +112,9 @@ func (d *actor) Act(ctx context.Context, a hands.Action) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	if wire.CodeOf(err) == wire.CodeStopped && d.watch.after(a.Seen) {
+		err = errPerson() // it is for their hands that all was let go of
+	}
 	// Broken off: what this action holds down is let go; and where it was the
 	// person's hands, everything is.
 	if wire.CodeOf(err) == wire.CodePerson {

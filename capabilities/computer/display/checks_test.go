@@ -4,17 +4,20 @@ import (
 	"context"
 	"image"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"localpc/capabilities/computer/hands"
 	"localpc/capabilities/computer/space"
+	"localpc/tunnel/wire"
 )
 
 // notes is a mover that writes down what it does, and a watcher of nobody.
 type notes struct {
 	at   image.Point
 	done []string
+	busy atomic.Bool // the person is at work
 }
 
 func (n *notes) move(_ context.Context, p image.Point) error {
@@ -39,7 +42,7 @@ func (*notes) text(context.Context, []textSym) error             { return nil }
 func (n *notes) cursor(context.Context) (image.Point, error)     { return n.at, nil }
 func (*notes) close() error                                      { return nil }
 func (*notes) listen(func(hands.Event))                          {}
-func (*notes) after(time.Time) bool                              { return false }
+func (n *notes) after(time.Time) bool                            { return n.busy.Load() }
 func (*notes) stopKey(context.Context, bool) (bound, why string) { return "", "" }
 func (*notes) person() (ok bool, why string)                     { return true, "" }
 func (*notes) screen(context.Context) (space.Layout, error) {
@@ -57,6 +60,35 @@ func TestClickWhereItWasChecked(t *testing.T) {
 		}
 		if want := []string{"move (30,40)", did}; !slices.Equal(n.done, want) {
 			t.Errorf("%s: %q, want %q", kind, n.done, want)
+		}
+	}
+}
+
+// TestLetGoForThePerson: when all is let go of since the person is at work, what
+// is broken off by that says so.
+func TestLetGoForThePerson(t *testing.T) {
+	for busy, want := range map[bool]wire.Code{true: wire.CodePerson, false: wire.CodeStopped} {
+		n := &notes{}
+		d := newActor(around{layout: n.screen, stack: func(context.Context) (space.Stack, error) { return nil, nil }}, n, n)
+		done := make(chan error, 1)
+		go func() {
+			done <- d.Act(t.Context(), hands.Action{Kind: hands.HoldKey, Chord: "a", Hold: time.Minute})
+		}()
+		for {
+			d.cut.Lock()
+			begun := d.off != nil
+			if begun { // in the same moment, as the two come from two places
+				n.busy.Store(busy)
+				d.off(wire.Errorf(wire.CodeStopped, "let go of"))
+			}
+			d.cut.Unlock()
+			if begun {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := <-done; wire.CodeOf(err) != want {
+			t.Errorf("the person at work %v: %v", busy, err)
 		}
 	}
 }

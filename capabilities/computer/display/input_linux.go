@@ -137,6 +137,9 @@ func (x *x11Input) Act(ctx context.Context, a hands.Action) error {
 		if err != nil {
 			x.letGo()
 		}
+		if wire.CodeOf(err) == wire.CodeStopped && x.Busy(a.Seen) {
+			err = errPerson() // it is for their hands that all was let go of
+		}
 		x.keepSpare()
 		x.mu.Lock()
 		x.stop = nil

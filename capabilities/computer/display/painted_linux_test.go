@@ -172,6 +172,46 @@ func TestTrailOfALongLook(t *testing.T) {
 	}
 }
 
+// TestTrailOfAnEarlierProcess: a fresh process does not know what was hidden where
+// until just before it came, and waits until that has gone from the screen.
+func TestTrailOfAnEarlierProcess(t *testing.T) {
+	name := xvfb(t, "640x400")
+	paint(t, name, "#3060c0")
+	c := dialed(t, name)
+	// It has no background: where it is uncovered it shows what lay over it, until
+	// its program comes to paint.
+	slow := bare(t, c, image.Rect(0, 0, 640, 400))
+	xproto.MapWindow(c.Conn, slow)
+	secret := start(t, name, "xterm", "-geometry", "20x6+100+120", "-bg", "#ff00ff", "-fg", "#ff00ff", "-cr", "#ff00ff", "-class", "Bitwarden")
+	first := openAt(t, name)
+	owns(first)
+	eventually(t, "the secret", func() bool {
+		s, err := first.Shoot(within(t), hands.Ask{Area: wholeScreen, Format: hands.PNG})
+		return err == nil && len(leaks(decode(t, s))) > 1000
+	})
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = secret.Process.Kill()
+	_ = secret.Wait()
+	time.Sleep(20 * time.Millisecond)
+	painted := time.AfterFunc(trailFades/2, func() {
+		xproto.ClearArea(c.Conn, false, c.root, 0, 0, 0, 0)
+		xproto.UnmapWindow(c.Conn, slow)
+		c.Sync()
+	})
+	defer painted.Stop()
+	h := openAt(t, name)
+	owns(h)
+	s, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen, Format: hands.PNG, Hide: usual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := leaks(decode(t, s)); len(at) > 0 {
+		t.Errorf("%d pixels of a window that was hidden are in the picture of a fresh process, from %v", len(at), at[0])
+	}
+}
+
 // TestClickThroughAHole: a window of this program that lies under a hole of
 // another one's input shape gets no click.
 func TestClickThroughAHole(t *testing.T) {

@@ -20,6 +20,9 @@ type parts struct {
 	// newInput makes the input part; its error is the sentence for why.
 	newInput func(around) (input, error)
 	why      map[string]string
+	// clear is when nothing shows any more of windows that went, or moved, before
+	// windows began to follow them; no picture is taken before.
+	clear time.Time
 }
 
 // Every method of a part may be called from many goroutines, returns promptly

@@ -162,6 +162,27 @@ func TestPersonsHands(t *testing.T) {
 			t.Errorf("still down: %q", got)
 		}
 	})
+	// As the machine has it: it lets go of all when it is told of the person.
+	t.Run("with a button held", func(t *testing.T) {
+		h.Listen(func(e hands.Event) {
+			if e.Person {
+				go func() { _ = h.Release(within(t)) }()
+			}
+		})
+		defer func() { told = hear(h) }()
+		time.Sleep(200 * time.Millisecond)
+		act(t, h, hands.Action{Kind: hands.Press, Button: "left", At: &p})
+		done := make(chan error, 1)
+		go func() {
+			done <- h.Act(within(t), hands.Action{Kind: hands.HoldKey, Chord: "shift+F8", Hold: time.Minute, Seen: time.Now()})
+		}()
+		eventually(t, "button and keys held", func() bool { return len(held(t, d.Inner)) == 3 })
+		d.Move(140, 520)
+		if err := <-done; wire.CodeOf(err) != wire.CodePerson || !strings.Contains(err.Error(), "fresh picture") {
+			t.Errorf("holding ended with %v", err)
+		}
+		eventually(t, "all let go", func() bool { return len(held(t, d.Inner)) == 0 })
+	})
 	t.Run("a modifier that the person holds distorts nothing", func(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		told.take()

@@ -341,6 +341,17 @@ func TestBlank(t *testing.T) {
 	if _, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen}); wire.CodeOf(err) != wire.CodeBlank {
 		t.Errorf("a black screen with our frame: %v", err)
 	}
+	film := start(t, name, "xterm", "-geometry", "100x40+0+0", "-bw", "0", "-b", "0", "-bg", "black", "-fg", "black", "-cr", "black")
+	eventually(t, "the error names a black window over the whole screen", func() bool {
+		_, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen})
+		return wire.CodeOf(err) == wire.CodeBlank && contains(err.Error(), "a window covers all of it")
+	})
+	_ = film.Process.Kill()
+	_ = film.Wait()
+	eventually(t, "the window gone", func() bool {
+		_, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen})
+		return wire.CodeOf(err) == wire.CodeBlank && contains(err.Error(), "locked")
+	})
 	run(t, name, "xset", "s", "activate")
 	if _, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen}); wire.CodeOf(err) != wire.CodeBlank || !contains(err.Error(), "screen saver") {
 		t.Errorf("with the screen saver: %v", err)

@@ -45,6 +45,11 @@ func (d *desk) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	case <-ctx.Done():
 		return hands.Shot{}, ctx.Err()
 	}
+	select {
+	case <-time.After(time.Until(d.clear)):
+	case <-ctx.Done():
+		return hands.Shot{}, ctx.Err()
+	}
 	m, err := d.moment(ctx, a)
 	if err != nil {
 		return hands.Shot{}, err
@@ -270,6 +275,9 @@ func (d *desk) blank(ctx context.Context, m *moment) error {
 		}
 	}
 	why := d.pictures.blank(ctx)
+	if why == "" && len(m.stack) > 0 && m.layout.Bounds().In(m.stack[0].Frame) {
+		why = "Everything on this screen is black: a window covers all of it, and is black itself. Leave its full screen, or wait until it shows something, and try again."
+	}
 	if why == "" {
 		why = "Everything on this screen is black: it may be locked, or switched off. Unlock the computer and try again."
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -25,6 +26,7 @@ func openX11(o Options, name string) (*parts, error) {
 		pics.close()
 		return nil, err
 	}
+	p.clear = time.Now().Add(trailFades)
 	if p.clipboard, err = newX11Clipboard(name); err != nil {
 		o.Log.Warn("No clipboard", "err", err)
 		p.why[hands.AbilityClipboard] = "The clipboard of this display can't be reached."
