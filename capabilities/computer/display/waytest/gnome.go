@@ -58,6 +58,7 @@ func StartGnome(t testing.TB, screens ...string) *Gnome {
 	g.conn = conn
 	t.Cleanup(func() { _ = conn.Close() })
 	g.arrive()
+	g.portals()
 	return g
 }
 

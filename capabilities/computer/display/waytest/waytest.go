@@ -108,6 +108,7 @@ func Start(t testing.TB, o Options) *Desktop {
 		d.env = append(d.env, "DBUS_SESSION_BUS_ADDRESS="+bus)
 		d.start("dbus-daemon", "--session", "--nofork", "--address="+bus)
 		d.wait("the bus", func() bool { return listens(filepath.Join(run, "bus")) })
+		d.portals()
 	}
 	d.setenv(bus)
 	return d
@@ -153,6 +154,14 @@ func (d *Desktop) pipewire() {
 	d.start("pipewire")
 	d.wait("PipeWire", func() bool { return listens(filepath.Join(d.Dir, "run", "pipewire-0")) })
 	d.start("wireplumber")
+}
+
+// portals starts them, which takes them half a minute where one of their parts
+// does not answer another: what is tested has less patience on a slow machine.
+func (d *Desktop) portals() {
+	d.t.Helper()
+	d.Output("gdbus", "call", "--session", "--timeout", "80", "--dest", "org.freedesktop.DBus", "--object-path", "/org/freedesktop/DBus",
+		"--method", "org.freedesktop.DBus.StartServiceByName", "org.freedesktop.portal.Desktop", "uint32 0")
 }
 
 // setenv sets the environment of the test to the desktop's.
