@@ -379,7 +379,7 @@ func TestNoDisplay(t *testing.T) {
 	for _, env := range []string{"", ":4711"} {
 		h := openAt(t, env)
 		a, err := h.Abilities(within(t))
-		if err != nil || a.System != "none" || a.Pictures || a.Input || len(a.Why) != 5 {
+		if err != nil || a.System != "none" || a.Pictures || a.Input || a.Frame || len(a.Why) != 6 {
 			t.Errorf("%q: %+v, %v", env, a, err)
 		}
 		_, err = h.Shoot(within(t), hands.Ask{Area: wholeScreen})
