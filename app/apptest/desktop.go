@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"image"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,8 +77,8 @@ type Desktop struct {
 	panel *Process
 	x     *xgb.Conn
 	seq   int
-	// monitors is how many Monitors has made.
-	monitors int
+	// monitors are those that Monitors has made.
+	monitors []image.Rectangle
 	mu       sync.Mutex
 	procs    []*Process
 	portal   *portal

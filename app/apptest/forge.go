@@ -8,6 +8,7 @@ import (
 	"image"
 	"math/bits"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,11 +55,18 @@ func (d *Desktop) Veil(r image.Rectangle) (lift func()) {
 // them in, in place of those before: their names are "screen-1" and so on.
 func (d *Desktop) Monitors(parts ...image.Rectangle) {
 	d.t.Helper()
-	for ; d.monitors > 0; d.monitors-- {
-		d.NoMonitor(fmt.Sprintf("screen-%d", d.monitors))
+	same := 0 // these stay, and are never gone meanwhile
+	for same < min(len(parts), len(d.monitors)) && parts[same] == d.monitors[same] {
+		same++
 	}
-	d.monitors = len(parts)
+	for n := len(d.monitors); n > same; n-- {
+		d.NoMonitor(fmt.Sprintf("screen-%d", n))
+	}
+	d.monitors = slices.Clone(parts)
 	for i, r := range parts {
+		if i < same {
+			continue
+		}
 		output := "none"
 		if i == 0 {
 			output = "default"
