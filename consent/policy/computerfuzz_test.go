@@ -79,7 +79,9 @@ func computerHolds(t *testing.T, b *bytesOf) consent.Verdict {
 		t.Helper()
 		t.Fatalf("%s\npolicy  %+v\nrequest %+v\nbook    %+v\nverdict %+v\n%+v", what, p, r, book, v, more)
 	}
-	only := func(kind consent.EffectKind) bool { return everyEffect(r, func(e consent.Effect) bool { return e.Kind == kind }) }
+	only := func(kind consent.EffectKind) bool {
+		return everyEffect(r, func(e consent.Effect) bool { return e.Kind == kind })
+	}
 	check := r.Action == "check" && r.Risk < consent.RiskHigh && only(consent.EffectRead)
 	if v.Outcome != consent.Denied && !isOwn(r) {
 		for _, s := range book {
