@@ -23,6 +23,10 @@ const (
 	lookTime    = 80 * time.Millisecond
 	mirrorRoom  = 256 << 20 // is left free
 	mirrorWaste = 1 << 30   // of what is held no more
+
+	// A file of holeSize may have holes. To read those costs an eighth, about, of
+	// what it costs to copy as much.
+	holeSize, holeCost = 1 << 20, 8
 )
 
 // leftOut are folders whose contents are made again by who made them. They are
@@ -157,6 +161,9 @@ func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict
 		e := m.files[rel]
 		if e == nil || e.node != n {
 			e = &entry{node: n}
+			if n.Kind == kindFile && n.Size >= holeSize {
+				e.taken = d.taken(name)
+			}
 		}
 		now[rel] = e
 		if n.Kind == kindFile && n.Size >= block && !m.data.tried {
@@ -199,6 +206,9 @@ func (m *mirror) hold(ctx context.Context, d *dir, name string, e *entry) error 
 func (m *mirror) costOf(e *entry) int64 {
 	if e.Kind != kindFile || m.data.shares && e.Size >= block {
 		return 0
+	}
+	if e.Size >= holeSize {
+		return max(min(e.taken, e.Size), e.Size/holeCost)
 	}
 	return e.Size
 }

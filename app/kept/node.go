@@ -55,6 +55,7 @@ type entry struct {
 	// Twins are other names of a file, in the session's folder.
 	Twins [][]byte `json:"w,omitempty"`
 	held  bool
+	taken int64 // bytes that a large file takes on the disk, without its holes
 }
 
 // tree is what is at a name, which is "" there, and all below it.

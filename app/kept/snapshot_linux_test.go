@@ -283,10 +283,7 @@ func TestTooMuchToHold(t *testing.T) {
 	r := newRig(t)
 	r.put("a", "a")
 	must(t, os.MkdirAll(r.at("node_modules/x"), 0o755))
-	f, err := os.Create(r.at("node_modules/x/large"))
-	must(t, err)
-	must(t, f.Truncate(300<<20))
-	must(t, f.Close())
+	r.large("node_modules/x/large")
 	ok, but := r.k.WouldSnapshot(context.Background(), r.s)
 	if shares := r.shares(); ok != true || (but == "node_modules") == shares {
 		t.Fatalf("would be held: %v, but %q; the disk shares contents: %v", ok, but, shares)
@@ -310,6 +307,17 @@ func TestTooMuchToHold(t *testing.T) {
 	if left := r.versions(); len(left) > 2 {
 		t.Errorf("%d versions are left", len(left))
 	}
+}
+
+// large makes a file that is too large to be held, in a moment: one that takes
+// the room it has, and where the disk can't give that at once one of holes.
+func (r *rig) large(rel string) {
+	f, err := os.Create(r.at(rel))
+	must(r, err)
+	if syscall.Fallocate(int(f.Fd()), 0, 0, 300<<20) != nil {
+		must(r, f.Truncate(2100<<20))
+	}
+	must(r, f.Close())
 }
 
 // shares tells whether the tests' file system shares contents.
@@ -400,10 +408,7 @@ func TestGrowsTooLarge(t *testing.T) {
 	r.put("node_modules/x", "x")
 	first := consent.NewID()
 	snap := r.hold(first)
-	f, err := os.Create(r.at("film"))
-	must(t, err)
-	must(t, f.Truncate(300<<20))
-	must(t, f.Close())
+	r.large("film")
 	if _, err := r.k.Snapshot(t.Context(), r.s, consent.NewID()); err == nil {
 		t.Error("too much was held")
 	}

@@ -166,6 +166,15 @@ func statx(fd int, name string, flags int) (node, error) {
 	return n, nil
 }
 
+// taken is how many bytes of the disk a file takes; 0 where that can't be told.
+func (d *dir) taken(name string) int64 {
+	var st unix.Stat_t
+	if unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return 0
+	}
+	return int64(st.Blocks) * 512
+}
+
 // rename moves a to b, in the same folder or in another.
 func (d *dir) rename(a, b string, flags uint) error {
 	return d.do(a, func(from int, a string) error {

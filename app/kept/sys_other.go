@@ -32,6 +32,7 @@ func (d *dir) readlink(string) ([]byte, error)                  { return nil, er
 func (d *dir) chmod(string, uint32) error                       { return errNothing }
 func (d *dir) dress(string, node) error                         { return errNothing }
 func (d *dir) room() int64                                      { return 0 }
+func (d *dir) taken(string) int64                               { return 0 }
 func (d *dir) open(string, int, uint32) (*os.File, node, error) { return nil, node{}, errNothing }
 func (d *dir) renameNew(string, string) error                   { return errNothing }
 func (d *dir) link(string, string) error                        { return errNothing }
