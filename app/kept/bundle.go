@@ -86,12 +86,33 @@ func (b *bundle) add(ctx context.Context, f *os.File, at, size, length int64) (s
 		}
 		b.tried = true
 	}
-	n, err = b.copy(ctx, io.NewOffsetWriter(b.f, start), io.NewSectionReader(f, at, size), true)
+	n, err = b.copyParts(ctx, start, f, at, size)
 	b.end = start + n
-	if err != nil {
-		_ = b.f.Truncate(b.end) // nothing stands where the next begins
+	return start, n, errors.Join(err, b.f.Truncate(b.end)) // nothing stands where the next begins
+}
+
+// copyParts writes size bytes of f from at to the bundle's end at start, or as
+// many as there are. Holes of f are not read.
+func (b *bundle) copyParts(ctx context.Context, start int64, f *os.File, at, size int64) (n int64, err error) {
+	for n < size {
+		from, to := nextPart(f, at+n, at+size)
+		if from == to {
+			break
+		}
+		m, err := b.copy(ctx, io.NewOffsetWriter(b.f, start+from-at), io.NewSectionReader(f, from, to-from), true)
+		n = from - at + m
+		if err != nil || m < to-from {
+			return n, err
+		}
 	}
-	return start, n, err
+	if n < size { // what is left is a hole, or is gone
+		fi, err := f.Stat()
+		if err != nil {
+			return n, err
+		}
+		n = max(n, min(size, fi.Size()-at))
+	}
+	return n, nil
 }
 
 // copy writes what from has to to. Where sparse, nothing stands at to yet, and

@@ -312,6 +312,22 @@ func clone(to *os.File, at int64, from *os.File, fromAt, length int64) bool {
 	return unix.IoctlFileCloneRange(int(to.Fd()), &unix.FileCloneRange{Src_fd: int64(from.Fd()), Src_offset: uint64(fromAt), Src_length: uint64(length), Dest_offset: uint64(at)}) == nil
 }
 
+// nextPart is the first part of f from at on that is no hole; end and end where
+// there is none.
+func nextPart(f *os.File, at, end int64) (from, to int64) {
+	from, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) || err == nil && from >= end {
+		return end, end
+	}
+	if err != nil {
+		return at, end // the file system can't tell
+	}
+	if to, err = unix.Seek(int(f.Fd()), from, unix.SEEK_HOLE); err != nil {
+		to = end
+	}
+	return from, min(to, end)
+}
+
 // punch frees the room of a part of f, where the file system can.
 func punch(f *os.File, at, size int64) {
 	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, size)
