@@ -162,6 +162,9 @@ func TestMixedSessionUndone(t *testing.T) {
 		}
 		after := r.tree()
 		all := r.k.OfSession(r.s.ID)
+		if len(all) == 0 && after == before {
+			continue // none of it could be done
+		}
 		r.undo("undo", all...)
 		if now := r.tree(); now != before {
 			t.Fatalf("round %d: the folder is\n%s\n\nand was\n%s\n\nafter\n%s", round, now, before, strings.Join(did, "\n"))
