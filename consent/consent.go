@@ -270,6 +270,8 @@ type Look struct {
 	Note string `json:"note,omitempty"`
 	// Covers are the windows that it does not show.
 	Covers []Cover `json:"covers,omitempty"`
+	// Under: one of this program's own lies over the place of the action.
+	Under bool `json:"-"`
 }
 
 // Cover is a window that a Look does not show, in pixels of its picture: one of

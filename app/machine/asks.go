@@ -45,8 +45,9 @@ type Asks struct {
 	now     func() time.Time
 	changed func()
 	info    func(consent.Request) snapshot.CardInfo
-	notify  func(r *consent.Request) // nil: the last card has gone
-	denied  *denials                 // nil: not counted
+	notify  func(r *consent.Request)               // nil: the last card has gone
+	first   func(context.Context, consent.Request) // before a question's card opens; nil: nothing is
+	denied  *denials                               // nil: not counted
 	// ruled returns what tells whether a request of a program is decided by
 	// what is remembered now; nil: nothing ever is.
 	ruled func(hub, principal string) func(consent.Request) bool
@@ -136,6 +137,9 @@ func (q *Asks) Prompt(ctx context.Context, r consent.Request) (consent.Answer, e
 	}
 	if err := q.denied.quiet(r); err != nil {
 		return consent.Answer{}, err
+	}
+	if q.first != nil {
+		q.first(ctx, r)
 	}
 	// What its card shows is looked up before the lock: it may read the disk.
 	a := &ask{r: r, request: r.ID, info: q.info(r), done: make(chan result, 1)}

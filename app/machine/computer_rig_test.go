@@ -33,6 +33,7 @@ type display struct {
 	mu       sync.Mutex
 	layout   space.Layout
 	fn       func(hands.Event)
+	under    bool // the card lies over all that is pictured on it
 	controls []hands.Control
 	acts     []hands.Action
 	asks     []hands.Ask
@@ -113,7 +114,11 @@ func (d *display) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	} else {
 		err = jpeg.Encode(&out, img, nil)
 	}
-	return hands.Shot{Data: out.Bytes(), Format: a.Format, View: v, Layout: d.layout, Stack: space.Stack{}, At: time.Now()}, err
+	shot := hands.Shot{Data: out.Bytes(), Format: a.Format, View: v, Layout: d.layout, Stack: space.Stack{}, At: time.Now()}
+	if a.Card && d.under {
+		shot.Covers = []hands.Cover{{Area: a.Area, Own: true}}
+	}
+	return shot, err
 }
 
 func (d *display) Act(ctx context.Context, a hands.Action) error {

@@ -301,6 +301,44 @@ func TestTheStopKeyIsShownWhileBound(t *testing.T) {
 	soon(t, "the key goes with it", func() bool { return key() == "" })
 }
 
+// A card that lies over where the action goes shows what was there before.
+func TestACardDoesNotHideWhatItAsksAbout(t *testing.T) {
+	for name, before := range map[string]bool{"nothing lay there before": false, "another card lay there": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScreens(t, computer.Options{})
+			if _, err := s.see(); err != nil {
+				t.Fatal(err)
+			}
+			yes := true
+			_, err := s.m.Intend(t.Context(), snapshot.Intent{Kind: snapshot.Change, Changes: &snapshot.Changes{PerAction: &yes}})
+			must(t, err)
+			s.d.set(func() { s.d.under = before })
+			open := make(chan consent.Request, 1)
+			s.person.answer = func(r consent.Request) (consent.Answer, bool) {
+				s.d.set(func() { s.d.under = true })
+				open <- r
+				return consent.Answer{}, false
+			}
+			done := make(chan error, 1)
+			go func() { done <- s.act(wire.ActMouseDown) }()
+			card := within(t, "a card", open)
+			var got consent.Look
+			soon(t, "a picture", func() bool {
+				all := s.l.seenLooks()
+				if len(all) > 0 {
+					got = all[len(all)-1]
+				}
+				return got.Request == card.ID
+			})
+			if said := strings.Contains(got.Note, "before this card opened"); said == before || len(got.Data) == 0 || len(got.Covers) > 0 != before {
+				t.Errorf("the card's picture: %q, %d covered, %d bytes", got.Note, len(got.Covers), len(got.Data))
+			}
+			must(t, s.m.asks.Answer(card.ID, consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Once}}))
+			must(t, within(t, "the press", done))
+		})
+	}
+}
+
 func TestCardsShowWhatWouldBeSeen(t *testing.T) {
 	s := newScreens(t, computer.Options{})
 	open := make(chan consent.Request, 4)
@@ -360,7 +398,7 @@ func TestCardsShowWhatWouldBeSeen(t *testing.T) {
 		return marked && looks[len(looks)-1].Request == card.ID
 	})
 	must(t, s.m.asks.Answer(card.ID, consent.Answer{Allow: true, Choice: consent.Choice{Scope: consent.Once}}))
-	must(t, within(t, "the click", done))
+	must(t, within(t, "the press", done))
 	go func() { done <- click() }()
 	card = within(t, "a card for the next", open)
 	must(t, s.m.asks.Answer(card.ID, consent.Answer{}))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"localpc/capabilities"
@@ -18,6 +19,8 @@ const (
 	// about each and gave none, or was slow to give none.
 	lookRefused = 30 * time.Second
 	lookSlow    = 5 * time.Second
+	// firstWithin is how long a card waits for the picture from before it opens.
+	firstWithin = 250 * time.Millisecond
 	// asksAfter is when the card says that the system may be asking.
 	asksAfter = 1500 * time.Millisecond
 )
@@ -26,13 +29,17 @@ const (
 // for a question of the system.
 const systemAsksWords = "Your desktop asks about this in a window of its own. Once you answer there, the picture is shown here."
 
+// beforeWords stand on the picture that was taken before the card opened.
+const beforeWords = "As it was before this card opened."
+
 // Looker is a Surface that can show what would be seen. Look returns at once.
 type Looker interface{ Look(l consent.Look) }
 
 // pictured is a request that may be pictured on its card.
 type pictured struct {
-	call capabilities.Call
-	n    int // how many of the same payload ask
+	call  capabilities.Call
+	n     int          // how many of the same payload ask
+	first consent.Look // of an action, before its card opened; guarded by controls.mu
 }
 
 func askedKey(r consent.Request) string { return r.Session + "\x00" + r.Digest.String() }
@@ -59,6 +66,44 @@ func (c *controls) asks(r consent.Request, call capabilities.Call) (forget func(
 			delete(c.calls, key)
 		}
 	}
+}
+
+// firstLook takes the picture of where an action goes before its card opens: the
+// card may come to lie over that. It takes a moment at most.
+func (c *controls) firstLook(ctx context.Context, r consent.Request) {
+	if c.exec == nil || !r.Looks || len(r.Screens) > 0 {
+		return
+	}
+	c.mu.Lock()
+	a, asksFirst := c.calls[askedKey(r)], c.abilities == nil || c.abilities.System == hands.Wayland
+	c.mu.Unlock()
+	if a == nil || asksFirst { // no question of the system's comes before the card
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstWithin)
+	defer cancel()
+	if looks := c.exec.Look(ctx, a.call, r); len(looks) == 1 && len(looks[0].Data) > 0 && !looks[0].Under {
+		c.mu.Lock()
+		a.first = looks[0]
+		c.mu.Unlock()
+	}
+}
+
+// orFirst is l, or, where the card hides where the action goes, the picture from
+// before it opened.
+func (c *controls) orFirst(l consent.Look, r consent.Request) consent.Look {
+	if !l.Under {
+		return l
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.calls[askedKey(r)]
+	if a == nil || len(a.first.Data) == 0 {
+		return l
+	}
+	l = a.first
+	l.Note = strings.TrimSuffix(beforeWords+" "+l.Note, " ")
+	return l
 }
 
 // looks begins to take the pictures for the card of r, and ends those of the
@@ -111,6 +156,7 @@ func (c *controls) keepLooking(ctx context.Context, call capabilities.Call, r co
 			if ctx.Err() != nil {
 				return
 			}
+			l = c.orFirst(l, r)
 			l.Request = r.ID
 			if was, ok := last[l.Screen]; ok && was.Note == l.Note && bytes.Equal(was.Data, l.Data) && slices.Equal(was.Covers, l.Covers) {
 				continue

@@ -175,7 +175,8 @@ func New(o Options) (*Machine, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.pub = newPublisher(m)
 	m.denied, m.rates = newDenials(time.Now), newRates(m)
-	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify, denied: m.denied, ruled: m.ruled}
+	m.asks = &Asks{now: time.Now, changed: m.changed, info: m.cardInfo, notify: m.notify, denied: m.denied, ruled: m.ruled,
+		first: func(ctx context.Context, r consent.Request) { m.controls.firstLook(ctx, r) }}
 	m.journal = newJournal(m)
 	m.sessions = newSessions(m)
 	m.link = &link{m: m}

@@ -115,6 +115,7 @@ func (c *Computer) lookAtArea(ctx context.Context, area image.Rectangle, marks [
 	for _, cover := range shot.Covers[:min(len(shot.Covers), mostCovers)] {
 		from, ok := shot.View.Picture(cover.Area.Min)
 		to, last := shot.View.Picture(cover.Area.Max.Sub(image.Pt(1, 1)))
+		look.Under = look.Under || cover.Own && slices.ContainsFunc(marks, func(at image.Point) bool { return at.In(cover.Area) })
 		if ok && last {
 			look.Covers = append(look.Covers, consent.Cover{Min: [2]int{from.X, from.Y}, Max: [2]int{to.X + 1, to.Y + 1}, Own: cover.Own, Name: cover.Name})
 		}

@@ -22,7 +22,7 @@ func (f *Face) addDesktopTools() {
 	add(f, ScopeInput, anything, "local_pc_launch_app", "Start a program",
 		"Starts a program with a window, by the name or path of its file (bundle_id on macOS), never through a shell.", f.launchApp)
 	add(f, ScopeInput, looks, "local_pc_clipboard_read", "Read the clipboard",
-		"Reads the text that is on the clipboard. The person is asked each time.", f.clipboardRead)
+		"Reads the text that is on the clipboard: what you put there yourself a moment ago. What the person has copied can be read only where they let you ask for it, each time.", f.clipboardRead)
 	add(f, ScopeInput, destroys, "local_pc_clipboard_write", "Write to the clipboard",
 		"Puts text on the clipboard, in place of what is there.", f.clipboardWrite)
 	add(f, ScopeInput, looks, "local_pc_permissions_check", "Check permissions",
