@@ -130,11 +130,11 @@ func (a *activityWindow) keyed(e *fyne.KeyEvent) {
 func logColumns(w float32) []float32 {
 	switch {
 	case w < 560:
-		return []float32{64, -1, 0, 140, -1, -1, -1}
+		return []float32{92, -1, 0, 140, -1, -1, -1}
 	case w < 700:
-		return []float32{64, 96, 0, 140, 52, -1, -1}
+		return []float32{92, 96, 0, 140, 52, -1, -1}
 	}
-	return []float32{76, 104, 0, 140, 52, 60, 64}
+	return []float32{92, 104, 0, 140, 52, 60, 64}
 }
 
 func newLogRow() fyne.CanvasObject {

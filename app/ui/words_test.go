@@ -3,9 +3,11 @@ package ui
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"localpc/app/desklink"
 	"localpc/app/snapshot"
+	"localpc/app/ui/kit"
 	"localpc/consent"
 )
 
@@ -97,5 +99,20 @@ func TestDetailSaysThingsOnce(t *testing.T) {
 	}
 	if !strings.Contains(all, "You paused this computer") || strings.Contains(all, "denied by") || strings.Contains(all, "command.") {
 		t.Errorf("the detail says %q", texts(w))
+	}
+}
+
+// The log's times are whole, those of other days too.
+func TestTimesFitTheirColumn(t *testing.T) {
+	newStage(t) // its fonts
+	now := time.Date(2026, 12, 30, 23, 58, 58, 0, time.Local)
+	for _, at := range []time.Time{now, time.Date(2026, 11, 30, 23, 51, 0, 0, time.Local), time.Date(2026, 5, 28, 20, 48, 0, 0, time.Local)} {
+		l := kit.NewLine(480, kit.Body, 1)
+		l.Set(kit.Plain(timeWord(at, now), kit.Dim))
+		for _, w := range []float32{400, 600, 800, 1200} {
+			if has, wants := logColumns(w)[0], l.MinSize().Width; has < wants {
+				t.Errorf("in a list %v wide %q has %v of %v", w, timeWord(at, now), has, wants)
+			}
+		}
 	}
 }
