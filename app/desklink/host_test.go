@@ -363,11 +363,12 @@ func TestCannotStart(t *testing.T) {
 }
 
 func TestIdle(t *testing.T) {
-	h, e := newHost(t, "plain", 200*time.Millisecond)
+	const idle = 2 * time.Second // longer than a process takes to say that its window is open
+	h, e := newHost(t, "plain", idle)
 	present(t, h, "a")
 	e.want("shown a")
 	pid := h.PID()
-	time.Sleep(400 * time.Millisecond)
+	time.Sleep(idle + 200*time.Millisecond)
 	if h.PID() != pid {
 		t.Fatal("it was let go with a card open")
 	}
@@ -378,7 +379,7 @@ func TestIdle(t *testing.T) {
 
 	must(t, h.Show("pair"))
 	pid = h.PID()
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(idle + 500*time.Millisecond)
 	if h.PID() != pid {
 		t.Fatal("it was let go with a window open")
 	}
