@@ -65,8 +65,10 @@ func TestWhatAHandMade(t *testing.T) {
 	byHand(0)
 	must(xtest.FakeInputChecked(x.conn, xproto.ButtonPress, 1, 0, x.root.Root, 50, 50, 0))
 	must(xtest.FakeInputChecked(x.conn, xproto.ButtonRelease, 1, 0, x.root.Root, 50, 50, 0))
-	if x.gate.press(0, win).Mine || x.gate.press(0, win).Mine {
-		t.Error("a program's press beside the person's counts as theirs")
+	for range 2 { // and asked again
+		if x.gate.press(0, win).Mine {
+			t.Error("a program's press beside the person's counts as theirs")
+		}
 	}
 	time.Sleep(robotNear + 100*time.Millisecond)
 	byHand(0)
