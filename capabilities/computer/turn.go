@@ -11,7 +11,7 @@ import (
 // errCard ends an action when a card opens: what could answer it in the
 // person's place holds still.
 func errCard() error {
-	return wire.Errorf(wire.CodePaused, "A question is open on this computer, so mouse and keyboard are not used until it is answered. Take a new picture then.")
+	return wire.Errorf(wire.CodePaused, "A question is open on this computer, so its screen, mouse and keyboard are not used until it is answered. Take a new picture then.")
 }
 
 // Freeze ends the action under way when a card opens, lets go of what is held

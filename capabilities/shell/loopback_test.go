@@ -106,6 +106,13 @@ func (w *world) asking(t *testing.T, n int) map[string][]capabilities.Connect {
 	return out
 }
 
+// count is how many connections were asked for.
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.asked)
+}
+
 // Connections are asked for in the name of the command that makes them, although
 // all of a session go to one address.
 func TestConnectionsAreTheirCommands(t *testing.T) {
@@ -198,12 +205,20 @@ func TestWhatCantBeToldIsNobodys(t *testing.T) {
 		w.asked = nil
 		w.mu.Unlock()
 		left := what == "a program that has left already"
-		for i := range 3 {
+		for tries, n := 0, 0; n < 3 && tries < 30; tries++ {
 			r := do(t, s, ses, contained, bash(ses, fmt.Sprintf(hiding, text)))
 			if r.exit.ExitCode != 0 || !left && !strings.Contains(r.out, " 403 ") {
 				t.Errorf("%s: %q, %s", what, r.out, r.err)
 			}
-			w.asking(t, i+1)
+			if !left {
+				n++
+				w.asking(t, n)
+				continue
+			}
+			// Where it was seen in time, it ends with its command, and nobody is asked.
+			for end := time.Now().Add(time.Second); n == w.count() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			}
+			n = w.count()
 		}
 		names := map[string]bool{}
 		w.mu.Lock()
@@ -223,7 +238,7 @@ func TestWhatCantBeToldIsNobodys(t *testing.T) {
 				t.Errorf("%s: its grant does not end with it", what)
 			}
 		}
-		if len(names) != 3 || len(asked) != 3 {
+		if len(names) != len(asked) || len(asked) < 3 || !left && len(asked) > 3 {
 			t.Errorf("%s: asked for %d times, as %d commands", what, len(asked), len(names))
 		}
 	}

@@ -147,14 +147,14 @@ func TestPairAskApproveRunShow(t *testing.T) {
 	third.failed(20*time.Second, "declined")
 
 	// A running command is shown live, and stops when the person says so.
-	long := s.start("run", map[string]any{"cmd": "echo started-now; sleep 300", "timeoutMs": 0})
+	long := s.start("run", map[string]any{"cmd": "echo begun; sleep 300", "timeoutMs": 0})
 	p.press(p.card("sleep 300"), "Allow")
 	p.waitStatus(20*time.Second, "working", func(s snapshot.Snapshot) bool { return s.State == snapshot.Working })
 	p.noCard()
 	p.choose([]string{"sleep", "300"}, "Output", "so", "far")
-	activity.WaitSentence(20*time.Second, "Exactly this runs echo started-now; sleep 300")
+	activity.WaitSentence(20*time.Second, "Exactly this runs echo begun; sleep 300")
 	d.Screenshot("activity-running")
-	if out := long.streamed(); out != "started-now\n" {
+	if out := long.streamed(); out != "begun\n" {
 		t.Errorf("the program has been sent %q while its command runs", out)
 	}
 	p.detailButton("Stop", "this")

@@ -294,11 +294,11 @@ func (a *Adapter) call(ctx context.Context, tool string, args map[string]any) (R
 		if err != nil {
 			return Reply{}, fmt.Errorf("%s: %w", tool, err)
 		}
-		var s struct{ Status, ID, Say string }
+		var s struct{ Status, ID, Waits string }
 		if len(r.Structured) == 0 || json.Unmarshal(r.Structured, &s) != nil || s.Status != "pending" || s.ID == "" {
 			return r, nil
 		}
-		a.o.Waiting(s.Say)
+		a.o.Waiting(s.Waits)
 		tool, args = "get_result", map[string]any{"id": s.ID}
 	}
 }

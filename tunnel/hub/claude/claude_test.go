@@ -408,14 +408,14 @@ func TestWaitingForThePerson(t *testing.T) {
 			r := picture("pic_1", image.Pt(1456, 819))
 			return &r, nil
 		}
-		return &claude.Reply{Text: "…", Structured: json.RawMessage(`{"status":"pending","id":"r1","say":"Waiting for the person at Mac-1."}`)}, nil
+		return &claude.Reply{Text: "…", Structured: json.RawMessage(`{"status":"pending","id":"r1","waits":"Waiting for the person at Mac-1","say":"Waiting for the person at Mac-1. Then get what comes of it."}`)}, nil
 	}}
 	var heard []string
 	a := claude.New(claude.Options{Tools: hub, Waiting: func(s string) { heard = append(heard, s) }})
 	if got := answer(t, a, turn(block(claude.Toolset, "s", "screenshot", ""))); pictures(got[0]) != 1 {
 		t.Errorf("it is answered with %v", got)
 	}
-	if !slices.Equal(heard, []string{"Waiting for the person at Mac-1."}) {
+	if !slices.Equal(heard, []string{"Waiting for the person at Mac-1"}) {
 		t.Errorf("the program heard %q", heard)
 	}
 }

@@ -228,8 +228,8 @@ func (f *Face) pending(j *job) *sdk.CallToolResult {
 		f.o.Log.Error("A call that waits could not be noted", "err", err)
 		return refusal(wire.Errorf(wire.CodeInternal, "The hub could not note that this call waits, so it was cancelled."))
 	}
-	return &sdk.CallToolResult{StructuredContent: map[string]any{"status": "pending", "id": j.id, "say": f.saysPending(j)},
-		Content: []sdk.Content{text(asJSON(map[string]any{"status": "pending", "id": j.id, "say": f.saysPending(j)}))}}
+	pending := map[string]any{"status": "pending", "id": j.id, "waits": j.waits, "say": f.saysPending(j)}
+	return &sdk.CallToolResult{StructuredContent: pending, Content: []sdk.Content{text(asJSON(pending))}}
 }
 
 // saysPending is called with mu held.
