@@ -32,6 +32,9 @@ type bundle struct {
 	buf  []byte
 	// tried: it is known whether contents are shared.
 	tried, shares bool
+	// wrote is how many bytes were copied into it; most, where it is not 0, is
+	// what that may come to: more is errTooMuch.
+	wrote, most int64
 }
 
 // newName is the name of a new bundle.
@@ -86,8 +89,9 @@ func (b *bundle) add(ctx context.Context, f *os.File, at, size, length int64) (s
 		}
 		b.tried = true
 	}
-	n, err = b.copyParts(ctx, start, f, at, size)
-	b.end = start + n
+	if n, err = b.copyParts(ctx, start, f, at, size); err == nil {
+		b.end = start + n
+	}
 	return start, n, errors.Join(err, b.f.Truncate(b.end)) // nothing stands where the next begins
 }
 
@@ -99,7 +103,7 @@ func (b *bundle) copyParts(ctx context.Context, start int64, f *os.File, at, siz
 		if from == to {
 			break
 		}
-		m, err := b.copy(ctx, io.NewOffsetWriter(b.f, start+from-at), io.NewSectionReader(f, from, to-from), true)
+		m, err := b.copy(ctx, &counted{io.NewOffsetWriter(b.f, start+from-at), b}, io.NewSectionReader(f, from, to-from), true)
 		n = from - at + m
 		if err != nil || m < to-from {
 			return n, err
@@ -157,6 +161,19 @@ func (b *bundle) copy(ctx context.Context, to io.WriteSeeker, from io.Reader, sp
 			return n, err
 		}
 	}
+}
+
+// counted counts what is written into its bundle, and stops at most.
+type counted struct {
+	*io.OffsetWriter
+	b *bundle
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.b.wrote += int64(len(p)); c.b.most > 0 && c.b.wrote > c.b.most {
+		return 0, errTooMuch
+	}
+	return c.OffsetWriter.Write(p)
 }
 
 var zeros [block]byte

@@ -184,10 +184,16 @@ func (m *mirror) look(ctx context.Context, folder *dir, rel string, hold, strict
 // hold holds one name. What is being written, can't be read or has gone is not
 // held.
 func (m *mirror) hold(ctx context.Context, d *dir, name string, e *entry) error {
-	if cost := m.costOf(e); m.cost+cost > mirrorBytes || m.room-cost < mirrorRoom {
-		return fmt.Errorf("%d bytes: %w", m.cost+cost, errTooMuch)
+	left := min(mirrorBytes-m.cost, m.room-mirrorRoom)
+	if m.costOf(e) > left {
+		return fmt.Errorf("%d bytes: %w", m.cost+m.costOf(e), errTooMuch)
 	}
+	// What it was said to take on the disk may not be all that it has.
+	before := m.data.wrote
+	m.data.most = before + left
 	steady, err := m.data.take(ctx, d, name, e)
+	m.data.most = 0
+	e.taken = max(e.taken, m.data.wrote-before)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

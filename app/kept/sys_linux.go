@@ -166,13 +166,31 @@ func statx(fd int, name string, flags int) (node, error) {
 	return n, nil
 }
 
-// taken is how many bytes of the disk a file takes; 0 where that can't be told.
+// taken is how many bytes of the disk a file takes. Some file systems say that
+// none takes any: there it is content.
 func (d *dir) taken(name string) int64 {
 	var st unix.Stat_t
 	if unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return 0
 	}
-	return int64(st.Blocks) * 512
+	if st.Blocks > 0 || st.Size == 0 {
+		return int64(st.Blocks) * 512
+	}
+	return d.content(name)
+}
+
+// content is the size of a file that has anything in it, and 0 of one that is a
+// hole.
+func (d *dir) content(name string) int64 {
+	f, n, err := d.open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return 0 // nor can it be held
+	}
+	defer f.Close()
+	if from, to := nextPart(f, 0, n.Size); from == to {
+		return 0 // one hole
+	}
+	return n.Size
 }
 
 // rename moves a to b, in the same folder or in another.
