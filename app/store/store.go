@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,7 +123,11 @@ func dsn(file string, readOnly bool) string {
 	if readOnly {
 		q["_pragma"] = []string{"busy_timeout(5000)", "query_only(1)"}
 	}
-	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String()
+	name := (&url.URL{Path: file}).EscapedPath()
+	if strings.HasPrefix(name, "//") {
+		name = "//" + name // a folder of another computer's: the first name is no host
+	}
+	return (&url.URL{Scheme: "file", Opaque: name, RawQuery: q.Encode()}).String()
 }
 
 // touch makes the file ours before SQLite makes it with the umask's mode.

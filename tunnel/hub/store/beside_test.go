@@ -1,8 +1,11 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,4 +119,24 @@ func TestBesideAtOnce(t *testing.T) {
 		s.Close()
 	})
 	wg.Wait()
+}
+
+// A folder of another computer's begins with two slashes, behind which SQLite
+// looks for a host: it is the path all the same.
+func TestAFolderOfAnotherComputer(t *testing.T) {
+	if got := address("//server/share/hub.db", nil); !strings.HasPrefix(got, "file:////server/share/hub.db") {
+		t.Errorf("the address is %q", got)
+	}
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", address("/"+filepath.ToSlash(dir)+"/a.db", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t (n)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a.db")); err != nil {
+		t.Error(err)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -114,7 +115,11 @@ func openData(ctx context.Context, dir string, migrate func(*Store, context.Cont
 // is a path in whatever way it is written; behind them a relative one, or one
 // with a drive, would begin with a host.
 func address(path string, options url.Values) string {
-	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: options.Encode()}).String()
+	name := (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
+	if strings.HasPrefix(name, "//") {
+		name = "//" + name // a folder of another computer's: the first name is no host
+	}
+	return (&url.URL{Scheme: "file", Opaque: name, RawQuery: options.Encode()}).String()
 }
 
 // prepare makes the directory and the files before SQLite does, since it
