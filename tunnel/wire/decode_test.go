@@ -151,6 +151,9 @@ func fuzzDecode(f *testing.F, dir Direction) {
 		}
 		f.Add(data)
 		f.Add(data[:len(data)/2])
+		for _, again := range []string{`PAYLOAD`, `pay\u006coad`} {
+			f.Add([]byte(strings.TrimSuffix(string(data), "}") + `,"` + again + `":{}}`))
+		}
 	}
 	f.Add([]byte(`{"type":"HELLO","id":"r1","payload":{"record":{"seq":-1}}}`))
 	f.Add([]byte(`{"type":"FILE_READ","id":"r1","ts":1e308,"payload":{"length":-1}}`))
@@ -173,10 +176,12 @@ func fuzzDecode(f *testing.F, dir Direction) {
 		if err := m.Payload.Validate(); err != nil {
 			t.Fatalf("decoded, not valid: %v", err)
 		}
-		// Both ways to read a frame read the same.
+		// Both ways to read a frame read the same, where it has one payload: names
+		// count in either case, and written with escapes too.
 		short, read := decodeKnown(data)
 		long, err := decodeAny(data, dir)
-		if err != nil || read && bytes.Count(data, []byte("payload")) == 1 && !reflect.DeepEqual(short, long) {
+		one := bytes.Count(bytes.ToLower(data), []byte("payload")) == 1 && !bytes.Contains(data, []byte(`\`))
+		if err != nil || read && one && !reflect.DeepEqual(short, long) {
 			t.Fatalf("in one pass %+v, in two %+v, %v", short, long, err)
 		}
 		// What one end takes it can say again, and it means the same.
