@@ -49,7 +49,7 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 		}
 		pl.judged = judge.Line(c)
 		if pl.noContain == "" {
-			pl.judged.Parts = withoutDisplay(pl.judged.Parts)
+			pl.judged.Parts, pl.display = withoutDisplay(pl.judged.Parts)
 		}
 		pl.scripts = findScripts(root, pl)
 	}
@@ -69,12 +69,14 @@ func (s *Shell) look(ctx context.Context, pl *plan) {
 
 // withoutDisplay drops what a contained command says about the display: which
 // one it is to draw on. Whatever the name, those within its reach are of its own
-// session; the person's is neither in its network nor in its /tmp.
-func withoutDisplay(parts []judge.Part) []judge.Part {
+// session; the person's is neither in its network nor in its /tmp. dropped: there
+// was something.
+func withoutDisplay(parts []judge.Part) (left []judge.Part, dropped bool) {
 	for i, p := range parts {
 		parts[i].Acts = slices.DeleteFunc(p.Acts, func(a judge.Act) bool { return a.Op == judge.Env && a.What == "DISPLAY" })
+		dropped = dropped || len(parts[i].Acts) < len(p.Acts)
 	}
-	return parts
+	return parts, dropped
 }
 
 // check passes what is found now to the grant. A look for a card may have had
@@ -239,6 +241,9 @@ func (pl *plan) describe(p *wire.ProcessStart) capabilities.Description {
 	}
 	if pl.limit > 0 {
 		d.Details = append(d.Details, "Ends after "+inWords(pl.limit)+" at the latest")
+	}
+	if d.FullOffered && d.Containable && (pl.display || pl.env["DISPLAY"] != "") {
+		d.Details = append(d.Details, "With full access, DISPLAY may be your own screen")
 	}
 	if os.Geteuid() == 0 && d.FullOffered {
 		d.Details = append(d.Details, "This program runs as root here, and with full access the command would too")

@@ -129,6 +129,18 @@ func TestADisplayInAContainerIsNotAsked(t *testing.T) {
 	if r := do(t, s, ses, contained, bash(ses, "echo $DISPLAY")); r.out != ":0\n" {
 		t.Errorf("it arrives as %q", r.out)
 	}
+	// With full access, which the card offers too, it may be the person's: said
+	// where it stands in the text, and where the session has it.
+	for text, env := range map[string]string{"DISPLAY=:0 xdotool click 1": "", "xdotool click 1": ":0", "ls": ""} {
+		ses.Env = map[string]string{"DISPLAY": env}
+		if env == "" {
+			ses.Env = nil
+		}
+		d := describe(t, s, ses, bash(ses, text))
+		if said := slices.Contains(d.Details, "With full access, DISPLAY may be your own screen"); said != (text != "ls") || !d.FullOffered {
+			t.Errorf("%s: the card says %q", text, d.Details)
+		}
+	}
 }
 
 func TestAScriptThatChangesIsAskedAgain(t *testing.T) {

@@ -45,6 +45,7 @@ type plan struct {
 
 	session     *capabilities.Session
 	judged      judge.Judgement
+	display     bool // it says which display it is to draw on
 	found       look.Found
 	scripts     []script
 	fingerprint string // of all that was looked at
