@@ -147,6 +147,13 @@ func ran(e snapshot.Entry) bool {
 	return false
 }
 
+// namesFolder tells whether the line that says where something runs has this
+// folder, and not one within it.
+func namesFolder(where, folder string) bool {
+	_, has, _ := strings.Cut(where, "older ")
+	return has == folder || strings.HasPrefix(has, folder+" · ")
+}
+
 func (p *detailPane) draw() {
 	e, d := p.now, p.last
 	sentence := d.Sentence
@@ -171,7 +178,7 @@ func (p *detailPane) draw() {
 	p.exact.set(d.Exact)
 	plain, lines := sortDetails(slices.DeleteFunc(slices.Clone(d.Details), func(l string) bool {
 		folder, ok := strings.CutPrefix(atHome(l), workingIn)
-		return ok && strings.Contains(d.Where, folder) // it stands there
+		return ok && namesFolder(d.Where, folder)
 	}))
 	p.details.box.Hidden = len(plain)+len(lines) == 0
 	p.details.words.Set(sentences(plain, kit.Ink)...)

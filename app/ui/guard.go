@@ -12,7 +12,7 @@ import (
 const (
 	robotClicked = "A program tried to click here; use your own mouse."
 	robotTyped   = "A program tried to type here; use your own keyboard."
-	clickThrough = "Another window lies over this one there, so your click was not heard; move it away first."
+	clickThrough = "Another window lies over this one there, so your click was not heard; move it away first, or answer with the keyboard."
 )
 
 // guard has a window hear the person's own hand only, unless they said that

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bufio"
+	"image"
 	"os"
 	"os/exec"
 	"strings"
@@ -95,7 +96,8 @@ func (w madeWindow) RunNative(f func(any)) {
 }
 
 // On a Wayland desktop a window that is kept from the window manager may be in
-// no list of windows: the strip is an ordinary one there.
+// no list of windows: the strip is an ordinary one there, which the person moves
+// as they do others and which stays where they put it.
 func TestStripIsAWindowOnWayland(t *testing.T) {
 	for _, name := range []string{"", "wayland-1"} {
 		t.Setenv("WAYLAND_DISPLAY", name)
@@ -107,13 +109,25 @@ func TestStripIsAWindowOnWayland(t *testing.T) {
 		if err := xproto.CreateWindowChecked(x.conn, 0, id, x.root.Root, 0, 0, 10, 10, 0, xproto.WindowClassInputOutput, 0, 0, nil).Check(); err != nil {
 			t.Fatal(err)
 		}
-		x.Bare(madeWindow{test.NewTempWindow(t, nil), id})
+		w := madeWindow{test.NewTempWindow(t, nil), id}
+		x.Bare(w)
 		a, err := xproto.GetWindowAttributes(x.conn, id).Reply()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if bare := name == ""; a.OverrideRedirect != bare {
 			t.Errorf("with WAYLAND_DISPLAY %q, kept from the window manager: %v", name, a.OverrideRedirect)
+		}
+		for again, stays := range map[bool]bool{false: false, true: name != ""} {
+			xproto.ConfigureWindow(x.conn, id, xproto.ConfigWindowX|xproto.ConfigWindowY, []uint32{50, 60})
+			x.PlaceTop(w, fyne.NewSize(10, 10), again)
+			g, err := xproto.GetGeometry(x.conn, xproto.Drawable(id)).Reply()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := image.Pt(int(g.X), int(g.Y)); (at == image.Pt(50, 60)) != stays {
+				t.Errorf("with WAYLAND_DISPLAY %q, put at its place again %v, it is at %v", name, again, at)
+			}
 		}
 	}
 }

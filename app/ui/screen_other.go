@@ -64,7 +64,7 @@ func (s glfwScreen) ShowBare(w fyne.Window) { s.ShowCalm(w) }
 func (glfwScreen) Bare(fyne.Window) {}
 
 // PlaceTop is about the first screen.
-func (glfwScreen) PlaceTop(w fyne.Window, size fyne.Size) {
+func (glfwScreen) PlaceTop(w fyne.Window, size fyne.Size, _ bool) {
 	m := glfw.GetPrimaryMonitor()
 	if m == nil {
 		return

@@ -38,7 +38,7 @@ type stripWindow struct {
 	grip    *grip
 	words   *kit.Flow
 	key     *kit.Flow
-	robot   bool // the last press was not the person's
+	robot   bool // the last press was not the person's, or they could not see where it goes
 	pause   *kit.Button
 	stop    *kit.Button
 	fold    *kit.Button
@@ -163,7 +163,7 @@ func (s *stripWindow) show() {
 	}
 	if sc := s.ui.o.Screen; sc != nil {
 		sc.Guard(s.win, func(p Press) bool {
-			s.robot = !p.Mine && !s.ui.remote()
+			s.robot = (!p.Mine || p.Through) && !s.ui.remote()
 			return true
 		})
 	}
@@ -195,7 +195,7 @@ func (s *stripWindow) above(fits int) {
 		if fits > 0 {
 			s.fit()
 		} else {
-			s.place(s.win.Content().MinSize())
+			s.place(s.win.Content().MinSize(), true)
 		}
 		sc.Raise(s.win)
 	}
@@ -233,13 +233,14 @@ func (s *stripWindow) fit() {
 	s.win.Content().Refresh()
 	size := s.win.Content().MinSize()
 	s.win.Resize(size)
-	s.place(size)
+	s.place(size, false)
 }
 
-// place puts it at the top middle, unless the person has put it elsewhere.
-func (s *stripWindow) place(size fyne.Size) {
+// place puts it at the top middle, again where it was there before, unless the
+// person has put it elsewhere.
+func (s *stripWindow) place(size fyne.Size, again bool) {
 	if sc := s.ui.o.Screen; sc != nil && s.on && !s.moved {
-		sc.PlaceTop(s.win, size)
+		sc.PlaceTop(s.win, size, again)
 	}
 }
 

@@ -44,10 +44,12 @@ func (x *x11) Bare(w fyne.Window) {
 	x.set(win, "_NET_WM_WINDOW_TYPE", "ATOM", uint32(x.atom("_NET_WM_WINDOW_TYPE_DOCK")))
 }
 
-// PlaceTop is about the primary screen, or the first one where none is.
-func (x *x11) PlaceTop(w fyne.Window, size fyne.Size) {
+// PlaceTop is about the primary screen, or the first one where none is. On a
+// Wayland desktop the person moves windows without the toolkit's doing: there it
+// stays where it is.
+func (x *x11) PlaceTop(w fyne.Window, size fyne.Size, again bool) {
 	win := id(w)
-	if win == 0 {
+	if win == 0 || again && x.wayland {
 		return
 	}
 	px := func(v float32) int { return int(v*w.Canvas().Scale() + 0.5) }

@@ -26,16 +26,61 @@ func (s *stage) control(change func(*snapshot.Control)) {
 // placed is a Screen that counts how often the strip was put at its place.
 type placed struct {
 	Screen
-	n   int
-	off bool // no screen shows it
+	n    int
+	off  bool // no screen shows it
+	pass func(Press) bool
 }
 
-func (p *placed) ShowBare(w fyne.Window)            { w.Show() }
-func (*placed) Bare(fyne.Window)                    {}
-func (p *placed) PlaceTop(fyne.Window, fyne.Size)   { p.n++ }
-func (*placed) Raise(fyne.Window)                   {}
-func (p *placed) OnScreen(fyne.Window) bool         { return !p.off }
-func (*placed) Guard(fyne.Window, func(Press) bool) {}
+func (p *placed) ShowBare(w fyne.Window)                   { w.Show() }
+func (*placed) Bare(fyne.Window)                           {}
+func (p *placed) PlaceTop(fyne.Window, fyne.Size, bool)    { p.n++ }
+func (*placed) Raise(fyne.Window)                          {}
+func (p *placed) OnScreen(fyne.Window) bool                { return !p.off }
+func (p *placed) Guard(_ fyne.Window, fn func(Press) bool) { p.pass = fn }
+
+// Resume on the strip lets a program go on, so it hears the person's own hand
+// only, and none that came through a window which hides what it does; Pause and
+// Stop hear everybody.
+func TestStripResumesForThePersonOnly(t *testing.T) {
+	s := newStage(t)
+	p := &placed{}
+	s.u.o.Screen = p
+	s.control(nil)
+	w := s.u.strip.win
+	for _, c := range []struct {
+		press  Press
+		remote bool
+		hears  bool
+	}{
+		{Press{Mine: true}, false, true},
+		{Press{}, false, false},
+		{Press{Mine: true, Through: true}, false, false},
+		{Press{Mine: true, Through: true}, true, true},
+		{Press{}, true, true},
+	} {
+		s.snapshot(func(n *snapshot.Snapshot) {
+			n.Paused = false
+			n.Settings.Computer = &snapshot.Computer{Remote: c.remote}
+		})
+		s.intents()
+		press := func(button string) {
+			t.Helper()
+			if !p.pass(c.press) {
+				t.Errorf("%+v: %s does not hear it", c.press, button)
+			}
+			s.tap(w, button)
+		}
+		press("Pause")
+		s.wantIntent(snapshot.Intent{Kind: snapshot.Pause})
+		press("Stop")
+		s.wantIntent(snapshot.Intent{Kind: snapshot.StopAll, Text: snapshot.WindowActivity})
+		s.snapshot(func(n *snapshot.Snapshot) { n.Paused = true })
+		press("Resume")
+		if got := s.intents(); (len(got) == 1 && got[0].Kind == snapshot.Resume) != c.hears || len(got) > 1 {
+			t.Errorf("%+v, remote %v: Resume sent %+v", c.press, c.remote, got)
+		}
+	}
+}
 
 // Screens change while the strip is up: it keeps to its place, or to where the
 // person has put it for as long as that is to be seen.

@@ -43,9 +43,10 @@ type Screen interface {
 	ShowBare(w fyne.Window)
 	Bare(w fyne.Window)
 	// PlaceTop puts a bare window of this size at the top middle of the first
-	// screen; Raise puts it above the others again. OnScreen says whether it is
-	// on one: screens go, and become smaller.
-	PlaceTop(w fyne.Window, size fyne.Size)
+	// screen; again where it was put there before, and nothing of it has changed.
+	// Raise puts it above the others again. OnScreen says whether it is on one:
+	// screens go, and become smaller.
+	PlaceTop(w fyne.Window, size fyne.Size, again bool)
 	Raise(w fyne.Window)
 	OnScreen(w fyne.Window) bool
 	// Guard asks pass about each press in a window; it is not heard of unless it

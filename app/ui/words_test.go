@@ -97,6 +97,22 @@ func TestDetailSaysThingsOnce(t *testing.T) {
 	if strings.Count(all, "/home/person/project") != 1 || !strings.Contains(all, "Ends after 60 seconds") {
 		t.Errorf("the detail says %q", texts(w))
 	}
+	// A folder that is not that one stands there too, be it above it.
+	t.Setenv("HOME", "/home/person")
+	for where, c := range map[string]struct {
+		folder, says string
+		once         bool
+	}{
+		"Folder ~/project":                                             {"/home/person", "Working in ~\n", false},
+		"Full access · folder ~/project/one":                           {"/home/person/project", "Working in ~/project\n", false},
+		"Full access · folder ~":                                       {"/home/person", "Working in ~\n", true},
+		"Kept inside its folder ~/project · network only as you allow": {"/home/person/project", "Working in ~/project\n", true},
+	} {
+		s.u.Handle(desklink.Down{Detail: &snapshot.Detail{Entry: e, Where: where, Exact: "ls", Details: []string{"Working in " + c.folder, "Ends after 60 seconds at the latest"}}})
+		if said := strings.Join(texts(w), "\n"); strings.Contains(said, c.says) == c.once || !strings.Contains(said, "Ends after 60 seconds") {
+			t.Errorf("in %s, with the folder %s, the detail says %q", where, c.folder, texts(w))
+		}
+	}
 	if !strings.Contains(all, "You paused this computer") || strings.Contains(all, "denied by") || strings.Contains(all, "command.") {
 		t.Errorf("the detail says %q", texts(w))
 	}
