@@ -96,7 +96,12 @@ func (s *swayWindows) list(ctx context.Context, _ time.Time) (stack, over space.
 	if err := s.ask(ctx, swayTree, "", &root); err != nil {
 		return nil, nil, err
 	}
-	scale := layout.Screens[0].Scale // the same for all: see plane
+	return root.stack(layout.Screens[0].Scale), nil, nil // the same for all: see plane
+}
+
+// stack is the windows of a tree. Which floating one is a dialog of which window
+// sway doesn't tell.
+func (n swayNode) stack(scale float64) space.Stack {
 	// From the back to the front: what is tiled, what floats, what fills a screen.
 	var tiled, floating, full space.Stack
 	var walk func(n swayNode, parent image.Rectangle, floats bool)
@@ -107,6 +112,7 @@ func (s *swayWindows) list(ctx context.Context, _ time.Time) (stack, over space.
 			case w.Full:
 				full = append(full, w)
 			case floats:
+				w.Loose = true
 				floating = append(floating, w)
 			default:
 				tiled = append(tiled, w)
@@ -119,8 +125,8 @@ func (s *swayWindows) list(ctx context.Context, _ time.Time) (stack, over space.
 			walk(c, n.Rect.image(), true)
 		}
 	}
-	walk(root, image.Rectangle{}, false)
-	stack = slices.Concat(tiled, floating, full)
+	walk(n, image.Rectangle{}, false)
+	stack := slices.Concat(tiled, floating, full)
 	slices.Reverse(stack)
 	slices.SortStableFunc(stack, func(a, b space.Window) int { // minimised ones last
 		switch {
@@ -131,7 +137,8 @@ func (s *swayWindows) list(ctx context.Context, _ time.Time) (stack, over space.
 		}
 		return -1
 	})
-	return stack, nil, nil
+	stack.Belong(slices.Clone(stack))
+	return stack
 }
 
 // window is n as all systems have it. What is on another workspace is as good

@@ -3,10 +3,12 @@ package display
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -321,5 +323,30 @@ func TestWaylandWithoutPortals(t *testing.T) {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A floating window of sway's may be a dialog of any window of its process, and
+// hides with them; so does nothing else.
+func TestSwayDialogs(t *testing.T) {
+	own, other := os.Getpid(), os.Getppid()
+	tree := fmt.Sprintf(`{"nodes":[{"type":"output","nodes":[{"type":"workspace",
+		"nodes":[{"id":1,"pid":%[1]d,"app_id":"firefox","name":"Bank - Private Browsing","visible":true},
+			{"id":2,"pid":%[2]d,"app_id":"notes","name":"Notes","visible":true},
+			{"id":3,"pid":%[1]d,"app_id":"firefox","name":"News","visible":true}],
+		"floating_nodes":[{"id":4,"pid":%[1]d,"app_id":"firefox","name":"Save as","visible":true},
+			{"id":5,"pid":%[2]d,"app_id":"notes","name":"Save as","visible":true}]}]}]}`, own, other)
+	var root swayNode
+	if err := json.Unmarshal([]byte(tree), &root); err != nil {
+		t.Fatal(err)
+	}
+	hide := hands.Curtain{Words: []string{"private browsing"}}
+	hidden := map[uint64]bool{}
+	stack := root.stack(1)
+	for _, w := range stack {
+		hidden[w.ID] = hide.Hides(w)
+	}
+	if len(stack) != 5 || !hidden[1] || hidden[2] || hidden[3] || !hidden[4] || hidden[5] {
+		t.Errorf("hidden are %v", hidden)
 	}
 }

@@ -52,6 +52,7 @@ func (q quartzWindows) list(_ context.Context, _ time.Time) (stack, over space.S
 		layer := q.whole(q.value(d, keys["kCGWindowLayer"]))
 		// Which windows are not opaque, or not painted yet, the system doesn't tell.
 		w.Seethrough, w.Popup = true, layer != normalLayer
+		w.Loose = layer == normalLayer && w.Title == "" // as sheets and dialogs are, whose window is not told
 		if alpha < 1 {
 			w.Clicks = []image.Rectangle{} // it may let them through
 		}

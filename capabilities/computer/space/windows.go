@@ -3,6 +3,7 @@ package space
 import (
 	"image"
 	"slices"
+	"strings"
 )
 
 // Window is one window as the system lists it.
@@ -26,11 +27,15 @@ type Window struct {
 	Clicks []image.Rectangle `json:"-"`
 	// Popup: a menu, a tooltip, or the like, that no window manager manages.
 	Popup bool `json:"popup,omitempty"`
+	// Loose: it may be a dialog of any window of its process; the system does not
+	// tell. Only the process that lists the windows knows.
+	Loose bool `json:"-"`
 	// Owner is the ID of the window that it says it belongs to, as dialogs and
 	// menus do; 0: it says none.
 	Owner uint64 `json:"owner,omitempty"`
-	// Of are the windows that it belongs to, each without its own Of; Belong finds
-	// them. What is said about one of them counts for this one too.
+	// Of are the windows that it belongs to, of each nothing but Class, App and
+	// Title, and none twice; Belong finds them. What is said about one of them
+	// counts for this one too.
 	Of []Window `json:"of,omitempty"`
 	// Ours: a window of this program.
 	Ours bool `json:"ours,omitempty"`
@@ -52,26 +57,41 @@ type Stack []Window
 // every window of its process.
 func (s Stack) Belong(among Stack) {
 	for i := range s {
-		last, of := s[i], []Window(nil)
+		last, of, seen := s[i], []Window(nil), []uint64{s[i].ID}
+		belongs := func(w Window) {
+			known := Window{Class: w.Class, App: w.App, Title: ends(w.Title)}
+			if !slices.ContainsFunc(of, func(o Window) bool { return o.Class == known.Class && o.App == known.App && o.Title == known.Title }) {
+				of = append(of, known)
+			}
+		}
 		for last.Owner != 0 {
 			j := slices.IndexFunc(among, func(w Window) bool { return w.ID == last.Owner })
-			if j < 0 || last.Owner == s[i].ID || slices.ContainsFunc(of, func(w Window) bool { return w.ID == last.Owner }) {
+			if j < 0 || slices.Contains(seen, last.Owner) {
 				break
 			}
 			last = among[j]
-			last.Of = nil
-			of = append(of, last)
+			seen = append(seen, last.ID)
+			belongs(last)
 		}
-		if last.PID != 0 && (last.Popup || last.Owner != 0) {
+		if last.PID != 0 && (last.Popup || last.Loose || last.Owner != 0) {
 			for _, w := range among {
 				if w.PID == last.PID && !w.Popup && !w.Minimized && w.ID != s[i].ID {
-					w.Of = nil
-					of = append(of, w)
+					belongs(w)
 				}
 			}
 		}
 		s[i].Of = of
 	}
+}
+
+// ends is a title's beginning, and its end, where browsers say that they are
+// private: each of many menus has those of all windows of its program.
+func ends(title string) string {
+	const most = 512
+	if len(title) <= most {
+		return title
+	}
+	return strings.ToValidUTF8(title[:most/2]+"…"+title[len(title)-most/2:], "\uFFFD")
 }
 
 // Under is the topmost window that has the device pixel p.

@@ -1,10 +1,13 @@
 package space_test
 
 import (
+	"fmt"
 	"image"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"localpc/capabilities/computer/space"
 )
@@ -111,21 +114,46 @@ func TestBelong(t *testing.T) {
 		{ID: 10, PID: 30, Owner: 9},              //
 		{ID: 11, Popup: true},                    // of no known process
 		{ID: 12, PID: 10, Popup: true, Owner: 1}, // a menu of the first menu
+		{ID: 13, PID: 40},
+		{ID: 14, PID: 40, Loose: true}, // one that may be a dialog
+	}
+	for i := range s {
+		s[i].Title = fmt.Sprint(s[i].ID)
 	}
 	s.Belong(slices.Clone(s))
-	for i, want := range map[int][]uint64{0: {3, 4, 5}, 1: {3, 4}, 2: {4}, 3: nil, 4: nil, 6: nil, 7: {7}, 10: nil, 11: {1, 3, 4, 5}} {
-		var got []uint64
+	for i, want := range map[int][]string{0: {"3", "4", "5"}, 1: {"3", "4"}, 2: {"4"}, 3: nil, 4: nil, 6: nil, 7: {"7"}, 10: nil, 11: {"1", "3", "4", "5"}, 12: nil, 13: {"13"}} {
+		var got []string
 		for _, w := range s[i].Of {
-			got = append(got, w.ID)
-			if w.Of != nil {
-				t.Errorf("window %d belongs to one with an Of", s[i].ID)
+			got = append(got, w.Title)
+			if w.Of != nil || w.ID != 0 {
+				t.Errorf("window %d belongs to one with more than it is told by", s[i].ID)
 			}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("window %d belongs to %v, want %v", s[i].ID, got, want)
 		}
 	}
-	if len(s[8].Of) == 0 || s[8].Of[0].ID != 10 {
+	if len(s[8].Of) == 0 || s[8].Of[0].Title != "10" {
 		t.Errorf("of two that belong to each other: %+v", s[8].Of)
+	}
+}
+
+// What a window belongs to is told once, and a long title by its ends: a program
+// with a thousand windows of long titles has a thousand menus.
+func TestBelongStaysSmall(t *testing.T) {
+	long := strings.Repeat("ä", 3000) + " — Private Browsing"
+	var s space.Stack
+	for id := range uint64(200) {
+		s = append(s, space.Window{ID: 1 + id, PID: 10, Class: "a", App: "b", Title: long}, space.Window{ID: 1001 + id, PID: 10, Popup: true})
+	}
+	s.Belong(slices.Clone(s))
+	for _, w := range s {
+		if !w.Popup {
+			continue
+		}
+		if len(w.Of) != 1 || w.Of[0].Class != "a" || w.Of[0].App != "b" || len(w.Of[0].Title) > 520 ||
+			!strings.HasPrefix(w.Of[0].Title, "ää") || !strings.HasSuffix(w.Of[0].Title, " — Private Browsing") || !utf8.ValidString(w.Of[0].Title) {
+			t.Fatalf("window %d belongs to %d: %+v", w.ID, len(w.Of), w.Of)
+		}
 	}
 }
