@@ -42,6 +42,14 @@ func fling(how string) {
 			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowWidth|xproto.ConfigWindowHeight, []uint32{uint32(c.screen.WidthInPixels), uint32(c.screen.HeightInPixels)})
 			xproto.ClearArea(c.Conn, false, w, 0, 0, 0, 0)
 			time.Sleep(time.Hour)
+		case "lock black":
+			xproto.ChangeWindowAttributes(c.Conn, w, xproto.CwBackPixel, []uint32{0})
+			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowWidth|xproto.ConfigWindowHeight, []uint32{uint32(c.screen.WidthInPixels), uint32(c.screen.HeightInPixels)})
+			xproto.ClearArea(c.Conn, false, w, 0, 0, 0, 0)
+			if _, err := xproto.GetInputFocus(c.Conn).Reply(); err != nil {
+				os.Exit(0)
+			}
+			time.Sleep(time.Hour)
 		case "moves":
 			xproto.ConfigureWindow(c.Conn, w, xproto.ConfigWindowX|xproto.ConfigWindowY, at)
 		case "grows":

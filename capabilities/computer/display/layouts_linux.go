@@ -15,6 +15,10 @@ typedef uint32_t (*key_count_fn)(void *keymap, uint32_t key);
 typedef uint32_t (*level_count_fn)(void *keymap, uint32_t key, uint32_t layout);
 typedef int (*key_syms_fn)(void *keymap, uint32_t key, uint32_t layout, uint32_t level, const uint32_t **out);
 
+// Desktops press what is on a key alone, with Shift, and with AltGr, but nothing
+// that needs more than one of those.
+#define LEVELS 3
+
 // localpc_layouts writes pairs of layout and keysym to out, at most max of them;
 // returns how many, or -1 where that can't be known.
 static int localpc_layouts(const char *text, uint32_t *out, int max) {
@@ -42,7 +46,7 @@ static int localpc_layouts(const char *text, uint32_t *out, int max) {
 			uint32_t has = key_layouts(keymap, key);
 			// A key with fewer layouts than there are is the same in the others.
 			for (uint32_t l = 0; has > 0 && l < all; l++) {
-				for (uint32_t v = 0; v < levels(keymap, key, l % has); v++) {
+				for (uint32_t v = 0; v < LEVELS && v < levels(keymap, key, l % has); v++) {
 					const uint32_t *got;
 					int count = syms(keymap, key, l % has, v, &got);
 					if (count == 1 && n < max) {

@@ -18,9 +18,12 @@ func TestLayouts(t *testing.T) {
 		typed   map[string]keysym // the keysym for each character
 		not     string
 	}{
-		"pc+us+inet(evdev)":      {1, map[string]keysym{"q": 'q', "Q": 'Q', "~": '~', "\n": symReturn}, "éяя世😀ß€"},
-		"pc+fr+inet(evdev)":      {1, map[string]keysym{"é": 0xe9, "€": 0x20ac, "ù": 0xf9}, "я世ñ"},
-		"pc+us+ru:2+inet(evdev)": {2, map[string]keysym{"q": 'q', "я": 0x6d1, "Ё": 0x6b3, " ": ' ', "№": 0x6b0}, "é世"},
+		"pc+us+inet(evdev)": {1, map[string]keysym{"q": 'q', "Q": 'Q', "~": '~', "\n": symReturn}, "éяя世😀ß€"},
+		"pc+fr+inet(evdev)": {1, map[string]keysym{"é": 0xe9, "€": 0x20ac, "ù": 0xf9}, "я世ñ"},
+		// What takes Shift and AltGr at once, or a lock, desktops do not press.
+		"pc+us(intl)+inet(evdev)": {1, map[string]keysym{"é": 0xe9, "E": 'E', "ß": 0xdf}, "É§"},
+		"pc+de+inet(evdev)":       {1, map[string]keysym{"ß": 0xdf, "ü": 0xfc, "€": 0x20ac}, "ẞ¡"},
+		"pc+us+ru:2+inet(evdev)":  {2, map[string]keysym{"q": 'q', "я": 0x6d1, "Ё": 0x6b3, " ": ' ', "№": 0x6b0}, "é世"},
 	} {
 		layouts, err := layoutsOf(compiled(t, symbols))
 		if err != nil || len(layouts) != c.layouts {

@@ -346,6 +346,28 @@ func TestBlank(t *testing.T) {
 		_, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen})
 		return wire.CodeOf(err) == wire.CodeBlank && contains(err.Error(), "a window covers all of it")
 	})
+	// So it is below our own strip, and not below what locks the screen.
+	strip := start(t, name, "xterm", "-geometry", "10x1+100+0", "-bg", "#30c030")
+	if err := h.Control(within(t), hands.Control{On: true, Own: []int{strip.Process.Pid}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the strip", func() bool {
+		s, err := h.Windows(within(t))
+		return err == nil && len(s) == 2 && s[0].Ours
+	})
+	if _, err := h.Shoot(within(t), hands.Ask{Area: image.Rect(10, 10, 50, 50)}); wire.CodeOf(err) != wire.CodeBlank || !contains(err.Error(), "a window covers all of it") {
+		t.Errorf("below our own strip: %v", err)
+	}
+	t.Setenv("DISPLAY_TEST_FLING", "lock black")
+	lock := start(t, name, os.Args[0])
+	eventually(t, "the error says that the screen may be locked", func() bool {
+		_, err := h.Shoot(within(t), hands.Ask{Area: wholeScreen})
+		return wire.CodeOf(err) == wire.CodeBlank && contains(err.Error(), "locked")
+	})
+	for _, p := range []*exec.Cmd{lock, strip} {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}
 	_ = film.Process.Kill()
 	_ = film.Wait()
 	eventually(t, "the window gone", func() bool {

@@ -40,24 +40,11 @@ func (r *raster) line(y, x0, x1 int) []byte {
 	return r.pix[start : start+4*(x1-x0)]
 }
 
-// fill makes rects black.
-func (r *raster) fill(rects []image.Rectangle) {
-	for _, b := range rects {
-		b = b.Intersect(r.rect)
-		if b.Empty() {
-			continue
-		}
-		for y := b.Min.Y; y < b.Max.Y; y++ {
-			clear(r.line(y, b.Min.X, b.Max.X))
-		}
-	}
-}
-
 // ownGrey is what this program's own windows are in the pictures on cards.
 var ownGrey = color.RGBA{0x6b, 0x72, 0x80, 255}
 
-// grey makes rects calm.
-func (r *raster) grey(rects []image.Rectangle) {
+// fill makes rects one colour.
+func (r *raster) fill(rects []image.Rectangle, c color.RGBA) {
 	for _, b := range rects {
 		b = b.Intersect(r.rect)
 		if b.Empty() {
@@ -65,7 +52,7 @@ func (r *raster) grey(rects []image.Rectangle) {
 		}
 		first := r.line(b.Min.Y, b.Min.X, b.Max.X)
 		for x := b.Min.X; x < b.Max.X; x++ {
-			r.set(image.Pt(x, b.Min.Y), ownGrey)
+			r.set(image.Pt(x, b.Min.Y), c)
 		}
 		for y := b.Min.Y + 1; y < b.Max.Y; y++ {
 			copy(r.line(y, b.Min.X, b.Max.X), first)

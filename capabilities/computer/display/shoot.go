@@ -3,6 +3,7 @@ package display
 import (
 	"context"
 	"image"
+	"image/color"
 	"os"
 	"slices"
 	"time"
@@ -58,8 +59,8 @@ func (d *desk) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	if err := d.blank(ctx, m); err != nil {
 		return hands.Shot{}, err
 	}
-	m.raster.fill(m.black)
-	m.raster.grey(m.own)
+	m.raster.fill(m.black, color.RGBA{})
+	m.raster.fill(m.own, ownGrey)
 	if m.raster.pointer != nil {
 		m.raster.draw(m.raster.pointer)
 	}
@@ -270,18 +271,31 @@ func (d *desk) blank(ctx context.Context, m *moment) error {
 			return err
 		}
 		defer r.done()
-		if !r.blackBut(d.cover()) {
+		own := m.stack.Visible(all, func(w space.Window) bool { return w.Ours })
+		if !r.blackBut(append(own, d.cover()...)) {
 			return nil
 		}
 	}
 	why := d.pictures.blank(ctx)
-	if why == "" && len(m.stack) > 0 && m.layout.Bounds().In(m.stack[0].Frame) {
+	if why == "" && m.filled() {
 		why = "Everything on this screen is black: a window covers all of it, and is black itself. Leave its full screen, or wait until it shows something, and try again."
 	}
 	if why == "" {
 		why = "Everything on this screen is black: it may be locked, or switched off. Unlock the computer and try again."
 	}
 	return wire.Errorf(wire.CodeBlank, "%s", why)
+}
+
+// filled tells whether a program's window has the whole of a screen that the
+// picture is of. What no window manager manages is none: so screens are locked.
+func (m *moment) filled() bool {
+	for _, s := range m.layout.Screens {
+		i := slices.IndexFunc(m.stack, func(w space.Window) bool { return !w.Ours && !w.Minimized && s.Device.In(w.Frame) })
+		if !s.Device.Intersect(m.area).Empty() && i >= 0 && !m.stack[i].Popup {
+			return true
+		}
+	}
+	return false
 }
 
 // cover is where the frame is.

@@ -77,3 +77,30 @@ func TestAPictureBrokenOff(t *testing.T) {
 		}
 	}
 }
+
+// A black window is named where it has a whole screen of those that the picture
+// is of, whatever of ours lies above it.
+func TestFilled(t *testing.T) {
+	left, right := image.Rect(0, 0, 100, 80), image.Rect(100, 0, 250, 90)
+	film := space.Window{ID: 1, Frame: left}
+	for name, c := range map[string]struct {
+		area  image.Rectangle
+		stack space.Stack
+		want  bool
+	}{
+		"a film":                 {left, space.Stack{film}, true},
+		"in both screens":        {image.Rect(0, 0, 250, 90), space.Stack{film}, true},
+		"beside the picture":     {right, space.Stack{film}, false},
+		"below our strip":        {left, space.Stack{{ID: 2, Frame: image.Rect(20, 0, 60, 9), Ours: true}, film}, true},
+		"below our whole window": {left, space.Stack{{ID: 2, Frame: left, Ours: true}, film}, true},
+		"below a menu":           {left, space.Stack{{ID: 2, Frame: image.Rect(20, 0, 60, 9), Popup: true}, film}, true},
+		"below a locker":         {left, space.Stack{{ID: 2, Frame: image.Rect(0, 0, 250, 90), Popup: true}, film}, false},
+		"minimised":              {left, space.Stack{{ID: 1, Frame: left, Minimized: true}}, false},
+		"nothing":                {left, nil, false},
+	} {
+		m := moment{area: c.area, stack: c.stack, layout: space.Layout{Screens: []space.Screen{{Device: left}, {Index: 1, Device: right}}}}
+		if got := m.filled(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

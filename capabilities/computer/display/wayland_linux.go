@@ -65,7 +65,7 @@ func openWaylandAs(ctx context.Context, o Options, direct bool) (*parts, error) 
 		o.Log.Info("No portals", "err", w.portalErr)
 	}
 	pictures := &waylandPictures{wayland: w, done: make(chan struct{}), gone: make(chan struct{})}
-	p := &parts{system: "wayland", why: map[string]string{
+	p := &parts{system: hands.Wayland, why: map[string]string{
 		hands.AbilityWindows:   "On Wayland no program can list the windows of this desktop, so nothing can be blacked out in pictures. Close what nobody else is to see, or log in with an X11 session.",
 		hands.AbilityClipboard: "On Wayland this desktop gives the clipboard only to the window that is in front. Log in with an X11 session to use it here.",
 		hands.AbilityFrame:     "On Wayland no frame can be drawn around the screens. The strip and the tray icon say who is in control.",
@@ -107,20 +107,34 @@ func (w *wayland) backend() string {
 // compositor is the connection, made anew where it broke.
 func (w *wayland) compositor(ctx context.Context) (*wl.Conn, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return nil, errors.New("the display is closed")
+	conn, closed := w.conn, w.closed
+	w.mu.Unlock()
+	if closed {
+		return nil, errClosed
 	}
-	if !w.conn.Broken() {
-		return w.conn, nil
+	if !conn.Broken() {
+		return conn, nil
 	}
-	conn, err := wl.Open(ctx, w.env)
+	anew, err := wl.Open(ctx, w.env) // without mu: close waits for no compositor
 	if err != nil {
 		return nil, err
 	}
-	w.conn = conn
-	return conn, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		_ = anew.Close()
+		return nil, errClosed
+	case !w.conn.Broken(): // somebody was faster
+		_ = anew.Close()
+		return w.conn, nil
+	}
+	_ = w.conn.Close()
+	w.conn = anew
+	return anew, nil
 }
+
+var errClosed = errors.New("the display is closed")
 
 // outputs are the screens, with one more try where the connection broke.
 func (w *wayland) outputs(ctx context.Context) (*wl.Conn, []wl.Output, error) {
@@ -181,16 +195,20 @@ func (w *wayland) share(ctx context.Context, input bool) (*portal.Session, error
 		w.session.Close()
 	}
 	w.session, w.input = s, input
-	if w.kept != nil && s.Token != token {
-		if err := w.kept.Save(name, s.Token); err != nil {
+	keep := s.Token
+	if input && s.Devices&bothDevices != bothDevices {
+		keep = "" // it would start another as poor as this, without a question
+	}
+	if w.kept != nil && keep != token {
+		if err := w.kept.Save(name, keep); err != nil {
 			w.log.Warn("What lets the screen be shared again without asking was not kept", "err", err)
 		}
 	}
 	return s, nil
 }
 
-// unshare ends a session that lacks mouse or keyboard, which counts as a no to
-// them: else there would be no asking for them again.
+// unshare ends a session that has neither mouse nor keyboard, which counts as a
+// no to them: else there would be no asking for them again.
 func (w *wayland) unshare(s *portal.Session) {
 	w.sharing.Lock()
 	defer w.sharing.Unlock()
@@ -200,6 +218,9 @@ func (w *wayland) unshare(s *portal.Session) {
 	}
 	s.Close()
 }
+
+// bothDevices are what is asked for with input.
+const bothDevices = portal.Pointer | portal.Keyboard
 
 // The names under which Kept has what starts a session without asking.
 const (
@@ -230,7 +251,7 @@ func (w *wayland) close() {
 	if closed {
 		return
 	}
-	_ = w.conn.Close()
+	_ = w.conn.Close() // nobody changes it any more
 	if w.portal != nil {
 		_ = w.portal.Close()
 	}

@@ -183,12 +183,12 @@ type portalMover struct {
 // desktops press no others, and say nothing. An error says which there are none
 // for. Where the keyboard can't be looked at, everything is tried.
 func (m *portalMover) fit(ctx context.Context, text []textSym) ([]textSym, error) {
+	keymap := ""
 	c, err := wl.Open(ctx, m.env)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		keymap, err = c.Keymap(ctx)
+		_ = c.Close()
 	}
-	defer c.Close()
-	keymap, err := c.Keymap(ctx)
 	if err == nil {
 		var layouts []map[keysym]bool
 		if layouts, err = layoutsOf(keymap); err == nil {
@@ -235,11 +235,17 @@ func fitted(text []textSym, layouts []map[keysym]bool) ([]textSym, error) {
 // with has fn act in the session, which the person may be asked for.
 func (m *portalMover) with(ctx context.Context, needs uint32, fn func(s *portal.Session) error) error {
 	s, err := m.share(ctx, true)
-	if err == nil && s.Devices&needs == 0 {
+	switch {
+	case err == nil && s.Devices&bothDevices == 0:
 		m.unshare(s)
 		return wire.Errorf(wire.CodeNotSupported, "In the system's own question the screen was shared, but not mouse and keyboard. Try again after half a minute, and switch on there that they may be used (Allow remote interaction).")
-	}
-	if err == nil {
+	case err == nil && s.Devices&needs == 0:
+		has, lacks := "the keyboard", "the mouse"
+		if needs == portal.Keyboard {
+			has, lacks = lacks, has
+		}
+		return wire.Errorf(wire.CodeNotSupported, "In the system's own question %s may be used, but not %s. To have both, end the sharing of the screen at this computer, try again, and choose both there.", has, lacks)
+	case err == nil:
 		err = fn(s)
 	}
 	if err != nil {

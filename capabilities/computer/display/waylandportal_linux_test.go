@@ -1,8 +1,10 @@
 package display
 
 import (
+	"context"
 	"image"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,6 +57,7 @@ func TestWaylandRemoteDesktop(t *testing.T) {
 	if err := h.Act(ctx, hands.Action{Kind: hands.Click, At: &at, Modifiers: []string{"shift"}}); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("WAYLAND_DISPLAY", "gone") // what the keyboard can type is not known: it is tried
 	if err := h.Act(ctx, hands.Action{Kind: hands.Type, Text: "é😀"}); err != nil {
 		t.Fatal(err)
 	}
@@ -91,5 +94,63 @@ func TestWaylandRemoteDesktop(t *testing.T) {
 	}
 	if got := desktop.Calls(); len(got) > 0 {
 		t.Errorf("right after a no the system is asked again: %q", got)
+	}
+}
+
+// Where the system's question is answered with half a yes, the other half is
+// refused with what is missing, the half works, and it is asked again the next
+// time: what was answered so is not kept.
+func TestWaylandHalfAYes(t *testing.T) {
+	waytest.Start(t, waytest.Options{Outputs: []string{"resolution 1024x700 position 0,0 scale 1"}})
+	desktop := waytest.NewStandIn(t)
+	at := image.Pt(10, 10)
+	click, text := hands.Action{Kind: hands.Click, At: &at}, hands.Action{Kind: hands.Type, Text: "a"}
+	for _, c := range []struct {
+		devices  uint32
+		fit, not hands.Action
+		says     string
+	}{
+		{2, click, text, "the mouse may be used, but not the keyboard"},
+		{1, text, click, "the keyboard may be used, but not the mouse"},
+		{0, hands.Action{}, click, "not mouse and keyboard"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), waytest.Limit)
+		defer cancel()
+		desktop.Give(c.devices)
+		kept := &memory{}
+		_ = kept.Save(keptInput, "earlier")
+		o := Options{Kept: kept}.filled()
+		p, err := openWaylandAs(ctx, o, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := compose(o, p)
+		t.Cleanup(func() { _ = h.Close() })
+		for range 2 {
+			if err := h.Act(ctx, c.fit); c.fit.Kind != "" && err != nil {
+				t.Errorf("of devices %d: %v", c.devices, err)
+			}
+			if err := h.Act(ctx, c.not); wire.CodeOf(err) != wire.CodeNotSupported || c.devices > 0 && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("of devices %d: %v", c.devices, err)
+			}
+		}
+		if got := kept.Load(keptInput); got != "" {
+			t.Errorf("of devices %d is kept %q", c.devices, got)
+		}
+		if c.devices == 0 {
+			continue // it is not asked again before half a minute is over
+		}
+		desktop.Give(3)
+		desktop.End()
+		var late error
+		for end := time.Now().Add(waytest.Limit); time.Now().Before(end); { // its end is told beside the calls
+			if late = h.Act(ctx, c.not); late == nil {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got := kept.Load(keptInput); late != nil || got == "" {
+			t.Errorf("asked again after devices %d: %v, kept is %q", c.devices, late, got)
+		}
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"image/draw"
 	"image/png"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,22 @@ const (
 	mutterInput = "org.gnome.Mutter.RemoteDesktop"
 	mutterCast  = "org.gnome.Mutter.ScreenCast"
 )
+
+// gnomeKnown is the release whose question Answers knows the colours and places
+// of; others draw it otherwise.
+const gnomeKnown = "mutter 43."
+
+// NoGnome says why GNOME's questions can't be answered here; "" where they can.
+func NoGnome() string {
+	said, err := exec.Command("mutter", "--version").Output()
+	if err != nil {
+		return "mutter does not run: " + err.Error()
+	}
+	if release, _, _ := strings.Cut(string(said), "\n"); !strings.HasPrefix(release, gnomeKnown) {
+		return "this is " + release + ", and how the person answers is known of " + gnomeKnown + "x, that of Debian 12, only"
+	}
+	return ""
+}
 
 // StartGnome starts it with one screen of each size ("1280x800"), beside each
 // other from the left, and sets the environment of the test to it.

@@ -23,6 +23,7 @@ type StandIn struct {
 	calls []string
 	// Answer is the code that the next Start ends with; 3 does not answer.
 	Answer   uint32
+	devices  uint32 // that it gives with a yes
 	tokens   int
 	session  dbus.ObjectPath
 	shortcut dbus.ObjectPath
@@ -45,7 +46,7 @@ func NewStandIn(t testing.TB) *StandIn {
 	conn, err := dbus.Connect("unix:path=" + socket)
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	s := &StandIn{conn: conn}
+	s := &StandIn{conn: conn, devices: 3}
 	for _, name := range []string{"RemoteDesktop", "ScreenCast", "GlobalShortcuts"} {
 		must(t, conn.ExportMethodTable(s.methods(name), standInPath, standInAPI+name))
 	}
@@ -72,6 +73,13 @@ func (s *StandIn) Say(code uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Answer = code
+}
+
+// Give sets which devices a yes gives from now on: 1 keyboard, 2 mouse.
+func (s *StandIn) Give(devices uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices = devices
 }
 
 // End ends the session of shared screens, as the desktop's own button does.
@@ -154,7 +162,7 @@ func (s *StandIn) methods(iface string) map[string]any {
 		"SelectSources": choose("SelectSources"),
 		"Start": func(sender dbus.Sender, _ dbus.ObjectPath, _ string, o options) (dbus.ObjectPath, *dbus.Error) {
 			s.mu.Lock()
-			code := s.Answer
+			code, devices := s.Answer, s.devices
 			s.tokens++
 			token := fmt.Sprintf("token-%d", s.tokens)
 			s.mu.Unlock()
@@ -166,7 +174,7 @@ func (s *StandIn) methods(iface string) map[string]any {
 			at := func(node uint32, x, y, w, h int32) stream {
 				return stream{node, map[string]dbus.Variant{"position": dbus.MakeVariant(pair{x, y}), "size": dbus.MakeVariant(pair{w, h})}}
 			}
-			return s.answer(sender, o, code, map[string]any{"devices": uint32(3), "restore_token": token,
+			return s.answer(sender, o, code, map[string]any{"devices": devices, "restore_token": token,
 				"streams": []stream{at(41, 0, 0, 1024, 700), at(42, -800, 0, 800, 600)}})
 		},
 		"NotifyPointerMotionAbsolute": func(_ dbus.ObjectPath, _ options, stream uint32, x, y float64) *dbus.Error {

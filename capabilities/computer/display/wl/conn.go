@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,8 +34,10 @@ const patience = 5 * time.Second
 // goroutines; each waits for the one before. It reads only while one of them
 // runs, so nothing has to be stopped but by Close.
 type Conn struct {
+	sock *net.UnixConn
+	gone atomic.Bool // broken is set
+
 	mu      sync.Mutex // guards all below
-	sock    *net.UnixConn
 	in      []byte
 	fds     []int  // that came beside in, the oldest first
 	last    uint32 // the newest object's id
@@ -102,15 +105,17 @@ func Open(ctx context.Context, env func(string) string) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection; the compositor releases what was held down.
+// Close ends the connection; the compositor releases what was held down. A call
+// that waits for a compositor that hangs ends by it.
 func (c *Conn) Close() error {
+	err := c.sock.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, fd := range c.fds {
 		_ = unix.Close(fd)
 	}
 	c.fds = nil
-	return c.sock.Close()
+	return err
 }
 
 // do runs fn, which talks, until ctx ends. What was broken off in the middle
@@ -128,6 +133,7 @@ func (c *Conn) do(ctx context.Context, fn func() error) error {
 	err := fn()
 	if err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrFailed) {
 		c.broken = fmt.Errorf("%w: %w", errGone, err)
+		c.gone.Store(true)
 		_ = c.sock.Close()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -137,12 +143,9 @@ func (c *Conn) do(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// Broken tells that a new connection is needed.
-func (c *Conn) Broken() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.broken != nil
-}
+// Broken tells that a new connection is needed. It does not wait for what is
+// under way.
+func (c *Conn) Broken() bool { return c.gone.Load() }
 
 // object makes an id whose events fn hears; fn may be nil.
 func (c *Conn) object(fn func(event)) uint32 {

@@ -4,8 +4,12 @@ package wl_test
 
 import (
 	"context"
+	"encoding/binary"
 	"image"
 	"image/color"
+	"io"
+	"net"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,7 +60,54 @@ func TestOutputs(t *testing.T) {
 	d.Wait("a fourth screen", func() bool { got, err = c.Outputs(ctx); return err == nil && len(got) == 4 })
 }
 
-// A picture is pixel for pixel that of grim, on turned screens too.
+// A compositor that hangs holds up nobody who leaves: a call that waits for it
+// ends by that, too.
+func TestCloseWaitsForNoCompositor(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "w")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	asked := make(chan struct{}) // closed when it is asked for more than a greeting
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if _, err := io.ReadFull(conn, make([]byte, 24)); err != nil { // for the registry, and an answer
+			return
+		}
+		answer := binary.NativeEndian.AppendUint32(nil, 3) // the object that answers
+		answer = binary.NativeEndian.AppendUint32(answer, 12<<16)
+		if _, err := conn.Write(binary.NativeEndian.AppendUint32(answer, 0)); err != nil {
+			return
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 12)); err == nil {
+			close(asked)
+		}
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	c, err := wl.Open(t.Context(), func(name string) string { return map[string]string{"WAYLAND_DISPLAY": socket}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	go func() { _, err := c.Outputs(context.Background()); waits <- err }()
+	<-asked
+	began := time.Now()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v to leave", took)
+	}
+	if err := <-waits; err == nil || !c.Broken() {
+		t.Errorf("what waited ended with %v; broken: %v", err, c.Broken())
+	}
+}
+
 func TestPreparedAtMost(t *testing.T) {
 	waytest.Start(t, waytest.Options{})
 	ctx, c := open(t)
@@ -72,6 +123,7 @@ func TestPreparedAtMost(t *testing.T) {
 	}
 }
 
+// A picture is pixel for pixel that of grim, on turned screens too.
 func TestPictureIsThatOfGrim(t *testing.T) {
 	d := waytest.Start(t, waytest.Options{Outputs: []string{
 		"resolution 320x240 position 0,0 scale 1", "resolution 320x240 position 320,0 scale 1 transform 90",
