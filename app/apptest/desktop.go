@@ -82,9 +82,9 @@ type Desktop struct {
 	mu       sync.Mutex
 	procs    []*Process
 	portal   *portal
-	unsaved  []func()           // write the pictures that a failure's reader wants
-	seen     map[uint64][]Word  // recognised pictures, by hash
-	offset   struct{ x, y int } // of the inner screen on the outer
+	unsaved  map[string]image.Image // the newest picture of each name, which a failure's reader wants
+	seen     map[uint64][]Word      // recognised pictures, by hash
+	offset   struct{ x, y int }     // of the inner screen on the outer
 }
 
 // New starts a desktop and has it stopped, with everything in it, when t ends.
@@ -230,8 +230,8 @@ func (d *Desktop) Env() []string {
 // in the reverse order of its start, then whatever still carries the token.
 func (d *Desktop) stop() {
 	if d.t.Failed() {
-		for _, save := range d.unsaved {
-			save()
+		for name, img := range d.unsaved {
+			d.save(name, img)
 		}
 	}
 	if d.t.Failed() && d.x != nil {

@@ -307,12 +307,18 @@ func (d *Desktop) Picture(name string, part image.Rectangle) []byte {
 // Keep keeps a picture as NAME.png in Artifacts.
 func (d *Desktop) Keep(name string, img image.Image) { d.t.Helper(); d.save(name, img) }
 
+// failed is the picture of the screen as it is when a test fails.
+const failed = "failed"
+
 // save writes a picture where somebody will look at it. Of a test that passes
 // nobody does, unless $LOCALPC_ARTIFACTS says so: until then it only remembers.
 func (d *Desktop) save(name string, img image.Image) {
 	d.t.Helper()
-	if os.Getenv("LOCALPC_ARTIFACTS") == "" && !d.t.Failed() {
-		d.unsaved = append(d.unsaved, func() { d.save(name, img) })
+	if name != failed && os.Getenv("LOCALPC_ARTIFACTS") == "" && !d.t.Failed() {
+		if d.unsaved == nil {
+			d.unsaved = map[string]image.Image{}
+		}
+		d.unsaved[name] = img
 		return
 	}
 	file := filepath.Join(d.Artifacts, strings.ReplaceAll(name, "/", "-")+".png")
@@ -332,6 +338,6 @@ func (d *Desktop) save(name string, img image.Image) {
 func (d *Desktop) fail(format string, args ...any) {
 	d.t.Helper()
 	what := fmt.Sprintf(format, args...)
-	d.Screenshot("failed")
+	d.Screenshot(failed)
 	d.t.Fatalf("%s\non the screen: %s\n(picture: %s/failed.png)\n%s", what, d.Screen().Text(), d.Artifacts, d.logs())
 }

@@ -1,6 +1,7 @@
 package tray
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -276,12 +277,15 @@ func TestMenuWhileInControl(t *testing.T) {
 	paired := snapshot.Snapshot{State: snapshot.Online, Line: "Online", Hub: snapshot.Hub{Paired: true}}
 	p.update(paired)
 	d.WaitTrayIcon(soon)
+	menu := d.OpenTrayMenu()
+	menu.WaitText(soon, "Online") // the panel has what it was told
+	d.ReadAndClose(menu)
 	online := icon(nil)
 	acts := paired
 	acts.Control = &snapshot.Control{Who: "Claude", Sees: true, Acts: true}
 	p.update(acts)
 	icon(online)
-	menu := d.OpenTrayMenu()
+	menu = d.OpenTrayMenu()
 	for _, want := range []string{"Claude is using this computer", "Pause", "Stop everything"} {
 		menu.WaitText(soon, strings.Fields(want)...)
 	}
@@ -304,7 +308,7 @@ func TestMenuWhileInControl(t *testing.T) {
 	menu.WaitText(soon, "Online")
 	menu.WaitNoText(soon, "Claude")
 	d.ReadAndClose(menu)
-	if got := icon(); string(got) != string(online) {
+	if !d.Until(soon, func() bool { return bytes.Equal(icon(), online) }) {
 		t.Error("the icon says that a program is in control still")
 	}
 }
