@@ -5,6 +5,7 @@ package main
 import (
 	"compress/gzip"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -217,6 +218,38 @@ func (c *debian) licences() {
 				c.t.Errorf("the licence of %s, which is in %s, is not passed on", m.Path, name)
 			}
 		}
+	}
+}
+
+// Where the licences can't be listed in whole, making the package fails.
+func TestLicencesAreAllOrNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{"LICENSE": "free", "module/LICENSE": "free too"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(listed, built string) (string, error) {
+		t.Helper()
+		tool := fmt.Sprintf("#!/bin/sh\ncase $1 in version) echo \"dep example.com/a v1.0.0\"; exit %s;; env) echo '%s';; list) echo 'example.com/a v1.0.0 %[2]s/module'; exit %[3]s;; esac\n", built, dir, listed)
+		program := filepath.Join(dir, "tool-"+listed+built)
+		if err := os.WriteFile(program, []byte(tool), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("../../../packaging/licences", "a")
+		cmd.Env = append(os.Environ(), "GO="+program)
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	if out, err := run("0", "0"); err != nil || !strings.Contains(out, "==== example.com/a v1.0.0: LICENSE\nfree too") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := run("1", "0"); err == nil {
+		t.Errorf("with a list that broke off it passes:\n%s", out)
+	}
+	if out, err := run("0", "1"); err == nil {
+		t.Errorf("with a program that can't be read it passes:\n%s", out)
 	}
 }
 
