@@ -411,6 +411,8 @@ func (a *InputAction) Validate() error {
 	}
 	var lacks error
 	switch {
+	case a.Action == ActMouseMove && a.Coordinate == nil:
+		lacks = errors.New("coordinate must not be empty")
 	case a.Action == ActDrag && len(a.Path) < 2:
 		lacks = errors.New("path must have two points or more")
 	case a.Action == ActType && a.Text == "":

@@ -74,6 +74,7 @@ func TestValidators(t *testing.T) {
 		{TypeSessionTTL, with(TypeSessionTTL, func(p *SessionTTL) { p.TTLSeconds = -1 }), "ttl_seconds"},
 		{TypeSessionClose, &SessionRef{}, "session_id"},
 		{TypeSessionEnded, with(TypeSessionEnded, func(p *SessionEnded) { p.Reason = strings.Repeat("r", MaxText+1) }), "reason"},
+		{TypeInput, with(TypeInput, func(p *InputAction) { p.Action, p.Coordinate = ActMouseMove, nil }), "coordinate"},
 		{TypeProcessStart, with(TypeProcessStart, func(p *ProcessStart) { p.Cmd = "" }), "cmd"},
 		{TypeProcessStart, with(TypeProcessStart, func(p *ProcessStart) { p.Args = []string{"a\x00b"} }), "NUL"},
 		{TypeProcessStart, with(TypeProcessStart, func(p *ProcessStart) { p.Args = []string{long} }), "argument"},
