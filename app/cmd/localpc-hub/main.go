@@ -101,10 +101,11 @@ func (c *cli) parse(args []string) error {
 		c.data = filepath.Join(dir, "localpc-hub")
 	}
 	// What is printed about it has to be right from everywhere.
-	var err error
-	if c.data, err = filepath.Abs(c.data); err != nil {
+	data, err := filepath.Abs(c.data)
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.data, err)
 	}
+	c.data = data
 	return nil
 }
 

@@ -446,3 +446,15 @@ func TestNamedFromHere(t *testing.T) {
 		}
 	}
 }
+
+// From a folder that is gone, what was named is said.
+func TestNamedFromNowhere(t *testing.T) {
+	gone := t.TempDir()
+	t.Chdir(gone)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := cmd(t, "key", "list", "--data", "hub"); code != 1 || !strings.Contains(errs, "localpc-hub: hub: ") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
