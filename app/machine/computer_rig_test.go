@@ -116,7 +116,7 @@ func (d *display) Shoot(ctx context.Context, a hands.Ask) (hands.Shot, error) {
 	}
 	shot := hands.Shot{Data: out.Bytes(), Format: a.Format, View: v, Layout: d.layout, Stack: space.Stack{}, At: time.Now()}
 	if a.Card && d.under {
-		shot.Covers = []hands.Cover{{Area: a.Area, Own: true}}
+		shot.Covers, shot.Stack = []hands.Cover{{Area: a.Area, Own: true}}, space.Stack{{ID: 1, Ours: true, Frame: a.Area}}
 	}
 	return shot, err
 }

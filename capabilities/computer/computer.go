@@ -178,8 +178,10 @@ func (c *Computer) Describe(ctx context.Context, call capabilities.Call) (capabi
 	if err != nil {
 		return capabilities.Description{}, err
 	}
-	if j.blind && !c.asked() && c.opened() > 0 {
-		return capabilities.Description{}, errOpen()
+	if j.blind {
+		if err := c.alone(ctx); err != nil {
+			return capabilities.Description{}, err
+		}
 	}
 	if j.fleeting || j.aim != nil {
 		s.shows(shown{call.Payload, j.marks, j.keyboard, j.aim})

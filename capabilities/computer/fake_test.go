@@ -6,6 +6,7 @@ import (
 	"image"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type screen struct {
 	abilities hands.Abilities
 	layout    space.Layout
 	stack     space.Stack
+	stackErr  error // of listing the windows
 	pointer   image.Point
 	clip      hands.Clip
 	clipErr   error
@@ -137,7 +139,7 @@ func (s *screen) Cursor(context.Context) (image.Point, error) {
 func (s *screen) Windows(context.Context) (space.Stack, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stack, nil
+	return slices.Clone(s.stack), s.stackErr
 }
 
 func (s *screen) Focus(_ context.Context, w space.Window, _ bool, seen time.Time) error {

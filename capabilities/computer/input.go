@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"slices"
 	"time"
 
 	"localpc/capabilities"
@@ -57,14 +58,17 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 		j.marks, j.fleeting = []image.Point{at}, true
 	case c.terms().PerAction && a.Kind != hands.Drag:
 		j.d.Effects[0].Text, j.d.Looks = "does this once", false
-		w, ok := c.focused(ctx)
-		if before, shown := s.showed(p); shown { // its card is answered, and may have the keyboard
-			w, ok = *before.keyboard, true
+		before, shown := s.showed(p)
+		w := before.keyboard // its card is answered, and may have the keyboard
+		if !shown && can.Windows {
+			if w, err = c.focused(ctx); err != nil {
+				return job{}, err
+			}
 		}
-		if ok {
-			j.d.Details, j.d.Looks = []string{"It goes to the window that has the keyboard: " + c.titled(w) + "."}, true
+		if w != nil {
+			j.d.Details, j.d.Looks = []string{"It goes to the window that has the keyboard: " + c.titled(*w) + "."}, true
 			j.d.Effects[0].Text = "does this once, where the ring is in the picture"
-			j.marks, j.fleeting, j.keyboard = []image.Point{middleOf(w.Frame)}, true, &w
+			j.marks, j.fleeting, j.keyboard = []image.Point{middleOf(w.Frame)}, true, w
 			// Another window is another question.
 			j.d.Fingerprint += fmt.Sprintf(" keyboard %d %d %q %d", w.ID, w.PID, w.Class, w.Started)
 		}
@@ -72,7 +76,11 @@ func (c *Computer) input(ctx context.Context, s *session, p *wire.InputAction) (
 	if len(a.Aim) == 0 && len(j.marks) > 0 && j.keyboard == nil && c.terms().PerAction {
 		if w, ok := s.showed(p); ok {
 			a.Aim = w.aim
-		} else if stack, err := c.o.Hands.Windows(ctx); err == nil {
+		} else if can.Windows {
+			stack, err := c.o.Hands.Windows(ctx)
+			if err != nil {
+				return job{}, err
+			}
 			a.Aim = aims(stack, j.marks)
 		}
 		j.aim = a.Aim
@@ -161,7 +169,7 @@ func unframed(a hands.Abilities) []string {
 	if why := a.Why[hands.AbilityFrame]; why != "" {
 		return []string{why}
 	}
-	return []string{"No frame can be drawn around the screens here. The strip and the tray icon say who is in control."}
+	return nil
 }
 
 // pointed tells which kinds of actions go where the pointer is.
@@ -169,18 +177,31 @@ func pointed(kind string) bool {
 	return kind == hands.Click || kind == hands.Press || kind == hands.Unpress || kind == hands.Scroll
 }
 
-// focused is the window that has the keyboard, where that is known.
-func (c *Computer) focused(ctx context.Context) (space.Window, bool) {
-	stack, err := c.o.Hands.Windows(ctx)
-	if err != nil {
-		return space.Window{}, false
-	}
-	for _, w := range stack {
-		if w.Focused {
-			return w, !w.Ours
+// focused is the window that has the keyboard: a card could name no other that
+// keys go to. One of this program's that is about to leave is waited for.
+func (c *Computer) focused(ctx context.Context) (*space.Window, error) {
+	for end := time.Now().Add(c.o.thaw); ; {
+		stack, err := c.o.Hands.Windows(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(stack, func(w space.Window) bool { return w.Focused })
+		switch late := time.Now().After(end); {
+		case i >= 0 && !stack[i].Ours:
+			return &stack[i], nil
+		case late && c.asked():
+			return nil, errCard()
+		case late && i >= 0:
+			return nil, wire.Errorf(wire.CodeOwnWindow, "A window of Local PC Executor has the keyboard, which only the person at this computer can use. Click another one first.")
+		case late:
+			return nil, wire.Errorf(wire.CodePictureStale, "No window has the keyboard; click one first.")
+		}
+		select {
+		case <-time.After(lookOut):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
-	return space.Window{}, false
 }
 
 // byPerson tells whether it was the person who allowed this very request: at its

@@ -124,13 +124,16 @@ func TestWhatACardSaysOfActions(t *testing.T) {
 		t.Error(err)
 	}
 	// Where this program lies over the place itself the person can move it aside.
-	r.s.set(func(s *screen) { s.covers = []hands.Cover{{Area: image.Rect(-800, 0, -600, 100), Own: true}} })
-	if looks = r.c.Look(t.Context(), call, consent.Request{Looks: true}); !strings.Contains(looks[0].Note, "move it aside") {
-		t.Errorf("under this program: %q", looks[0].Note)
+	r.s.set(func(s *screen) { // of which another covers a part, so that what is named is elsewhere
+		s.stack = append(space.Stack{{ID: 9, Ours: true, Frame: image.Rect(-800, 0, -100, 1000)}}, s.stack...)
+		s.covers = []hands.Cover{{Area: image.Rect(-800, 100, -100, 1000), Own: true}}
+	})
+	if looks = r.c.Look(t.Context(), call, consent.Request{Looks: true}); !looks[0].Under || !strings.Contains(looks[0].Note, "move it aside") {
+		t.Errorf("under this program: %+v", looks)
 	}
-	r.s.set(func(s *screen) { s.covers[0].Own = false })
-	if looks = r.c.Look(t.Context(), call, consent.Request{Looks: true}); looks[0].Note != "" {
-		t.Errorf("under another: %q", looks[0].Note)
+	r.s.set(func(s *screen) { s.stack[0].Ours = false })
+	if looks = r.c.Look(t.Context(), call, consent.Request{Looks: true}); looks[0].Under || looks[0].Note != "" {
+		t.Errorf("under another: %+v", looks)
 	}
 	// A card for the screen shows each one that may be chosen, and names what the
 	// pictures do not show, where it lies in them.
@@ -196,7 +199,7 @@ func TestACardForTheKeyboard(t *testing.T) {
 	if mark := r.s.lastAsk().Mark; !slices.Equal(mark, []image.Point{{300, 250}}) {
 		t.Errorf("the card marks %v", mark)
 	}
-	r.s.set(func(s *screen) { s.stack[1].Focused = false })
+	r.s.set(func(s *screen) { s.abilities.Windows = false })
 	for _, p := range []wire.InputAction{{Action: "key", Key: "a"}, {Action: "hold_key", Key: "a", DurationMS: 5}} {
 		p.SessionID = r.ses.ID
 		call := r.call(wire.TypeInput, &p)
@@ -207,6 +210,68 @@ func TestACardForTheKeyboard(t *testing.T) {
 			t.Errorf("%s: %v is marked", p.Action, r.s.lastAsk().Mark)
 		}
 	}
+}
+
+// Where a card could not name the window that keys go to, nobody is asked; a card
+// that is about to leave is waited for.
+func TestKeysThatGoToNoWindow(t *testing.T) {
+	broken := errors.New("the windows can't be listed now")
+	for name, c := range map[string]struct {
+		set  func(*screen)
+		card bool
+		want wire.Code
+		says string
+	}{
+		"nobody has the keyboard":    {set: func(s *screen) { s.stack[0].Focused = false }, want: wire.CodePictureStale, says: "No window has the keyboard; click one first."},
+		"this program has it":        {set: func(s *screen) { s.stack[0].Ours = true }, want: wire.CodeOwnWindow, says: "has the keyboard"},
+		"a card has it":              {set: func(s *screen) { s.stack[0].Ours = true }, card: true, want: wire.CodePaused, says: "A question is open"},
+		"the windows are not listed": {set: func(s *screen) { s.stackErr = broken }, says: broken.Error()},
+	} {
+		r := newRig(t)
+		r.terms.PerAction = true
+		r.s.set(c.set)
+		r.c.Freeze(c.card)
+		for _, p := range []wire.InputAction{{Action: "type", Text: "a"}, {Action: "key", Key: "a"}, {Action: "hold_key", Key: "a", DurationMS: 5}} {
+			p.SessionID = r.ses.ID
+			if d, err := r.c.Describe(t.Context(), r.call(wire.TypeInput, &p)); err == nil || wire.CodeOf(err) != c.want || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s, %s: %+v, %v", name, p.Action, d.Details, err)
+			}
+		}
+		r.c.Freeze(false)
+	}
+	r := newRig(t)
+	r.terms.PerAction = true
+	r.s.set(func(s *screen) { s.stackErr = broken })
+	if _, err := r.c.Describe(t.Context(), r.call(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "left_click", Coordinate: &wire.Point{200, 200}})); !errors.Is(err, broken) {
+		t.Errorf("a click where nobody knows what lies there: %v", err)
+	}
+	r.s.set(func(s *screen) { s.stackErr, s.stack[0].Ours = nil, true })
+	r.c.o.thaw = 20 * time.Second
+	left := time.AfterFunc(100*time.Millisecond, func() { r.s.set(func(s *screen) { s.stack[0].Ours = false }) })
+	defer left.Stop()
+	if d := r.describe(wire.TypeInput, &wire.InputAction{SessionID: r.ses.ID, Action: "key", Key: "a"}); len(d.Details) != 1 || !strings.Contains(d.Details[0], "notes") {
+		t.Errorf("after a card that was about to leave: %+v", d.Details)
+	}
+}
+
+// A card for screens says of each why there is no picture of it.
+func TestLooksThatFail(t *testing.T) {
+	r := newRig(t)
+	call := r.call(wire.TypeScreenshot, &wire.Screenshot{SessionID: r.ses.ID})
+	asked := consent.Request{Looks: true, Screens: []consent.Screen{{Name: "DP-1"}, {Name: "HDMI-1"}}}
+	says := func(when string, want ...consent.Look) {
+		t.Helper()
+		got := r.c.Look(t.Context(), call, asked)
+		if !slices.EqualFunc(got, want, func(a, b consent.Look) bool {
+			return a.Screen == b.Screen && a.Note == b.Note && len(a.Data) == len(b.Data)
+		}) {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	r.s.set(func(s *screen) { s.layout.Screens = s.layout.Screens[:1] })
+	says("one is gone", consent.Look{Screen: "DP-1", Data: r.s.picture}, consent.Look{Screen: "HDMI-1", Note: "This screen is not connected any more."})
+	r.c.Bind(hands.Host{Begin: func(context.Context) error { return wire.Errorf(wire.CodePaused, "Paused.") }})
+	says("none at all", consent.Look{Screen: "DP-1", Note: "Paused."}, consent.Look{Screen: "HDMI-1", Note: "Paused."})
 }
 
 // What a card of one action says is what is done: keys go to the window that it
@@ -577,6 +642,29 @@ func TestAWindowThatOpensMeanwhile(t *testing.T) {
 	}
 	<-left
 
+	// One that comes while the card before it is about to leave is asked.
+	r.open.Store(1)
+	left = make(chan struct{})
+	go card(left)
+	if _, err := r.c.Describe(t.Context(), call); err != nil {
+		t.Errorf("after another's card: %v", err)
+	}
+	<-left
+
+	// A window that opens while another request has its turn: nothing begins.
+	r.c.turn <- struct{}{}
+	begun := get(r.s, func(s *screen) int { return len(s.asks) })
+	early := make(chan error, 1)
+	go func() { early <- see() }()
+	time.Sleep(200 * time.Millisecond) // it waits for its turn
+	r.open.Store(1)
+	<-r.c.turn
+	err = <-early
+	if wantCode(t, err, wire.CodeOwnWindow); err == nil || strings.Contains(err.Error(), "meanwhile") || get(r.s, func(s *screen) int { return len(s.asks) }) != begun {
+		t.Errorf("it began, with a window open: %v", err)
+	}
+	r.open.Store(0)
+
 	// While a card is open it is asked all the same, and waits.
 	r.c.Freeze(true)
 	r.open.Store(1)
@@ -722,6 +810,19 @@ func TestUses(t *testing.T) {
 	u := r.c.Uses()
 	if len(u) != 1 || !u[0].Idle || !u[0].Sees || !u[0].Acts || u[0].Session != r.ses.ID || time.Until(u[0].Until) < 9*time.Minute {
 		t.Errorf("for the session: %+v", u)
+	}
+	// What is broken off is not used, and ends for that when it would have.
+	for range 2 {
+		r.c.Drop(r.ses.ID, errStopped(), false)
+		time.Sleep(time.Millisecond)
+	}
+	was := u[0]
+	if u = r.c.Uses(); len(u) != 1 || !u[0].Idle || u[0].On() || u[0].Until != was.Until {
+		t.Errorf("broken off: %+v, before %+v", u, was)
+	}
+	r.see(0)
+	if u = r.c.Uses(); len(u) != 1 || !u[0].Idle || !u[0].Sees || u[0].Acts || !u[0].Since.After(was.Since) || !u[0].Until.After(was.Until) {
+		t.Errorf("used again: %+v, before %+v", u, was)
 	}
 	r.c.Drop(r.ses.ID, errStopped(), true)
 	if u := r.c.Uses(); len(u) != 0 {

@@ -25,14 +25,26 @@ const (
 // screen that may be chosen, or one of where an action would go, with that
 // marked. What can't be pictured has a note that says why.
 func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.Request) []consent.Look {
-	failed := func(err error) []consent.Look {
-		note := "There is no picture at the moment."
+	note := func(err error) string {
 		if wire.CodeOf(err) != "" {
-			note = err.Error()
-		} else if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			return err.Error()
+		}
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			c.o.Log.Error("A picture for a card could not be taken", "err", err)
 		}
-		return []consent.Look{{Note: note}}
+		return "There is no picture at the moment."
+	}
+	failed := func(err error) []consent.Look {
+		none := consent.Look{Note: note(err)}
+		if len(r.Screens) == 0 {
+			return []consent.Look{none}
+		}
+		var out []consent.Look
+		for _, s := range r.Screens {
+			none.Screen = s.Name
+			out = append(out, none)
+		}
+		return out
 	}
 	soon, cancel := context.WithTimeout(ctx, handsWithin)
 	defer cancel()
@@ -68,15 +80,17 @@ func (c *Computer) Look(ctx context.Context, call capabilities.Call, r consent.R
 		return []consent.Look{look}
 	}
 	var out []consent.Look
-	for i, name := range names(l) {
-		if !slices.ContainsFunc(r.Screens, func(s consent.Screen) bool { return s.Name == name }) {
+	for _, s := range r.Screens {
+		i := slices.Index(names(l), s.Name)
+		if i < 0 {
+			out = append(out, consent.Look{Screen: s.Name, Note: "This screen is not connected any more."})
 			continue
 		}
 		look, err := c.lookAtArea(ctx, l.Screens[i].Device, nil)
 		if err != nil {
-			look = failed(err)[0]
+			look = consent.Look{Note: note(err)}
 		}
-		look.Screen = name
+		look.Screen = s.Name
 		out = append(out, look)
 	}
 	return out
@@ -112,19 +126,18 @@ func (c *Computer) lookAtArea(ctx context.Context, area image.Rectangle, marks [
 		return consent.Look{}, err
 	}
 	look := consent.Look{Data: shot.Data}
+	// Where a click would land says it: a cover is only the largest piece of its
+	// window.
+	look.Under = slices.ContainsFunc(marks, func(at image.Point) bool { w, ok := shot.Stack.Under(at); return ok && w.Ours })
 	for _, cover := range shot.Covers[:min(len(shot.Covers), mostCovers)] {
 		from, ok := shot.View.Picture(cover.Area.Min)
 		to, last := shot.View.Picture(cover.Area.Max.Sub(image.Pt(1, 1)))
-		look.Under = look.Under || cover.Own && slices.ContainsFunc(marks, func(at image.Point) bool { return at.In(cover.Area) })
 		if ok && last {
 			look.Covers = append(look.Covers, consent.Cover{Min: [2]int{from.X, from.Y}, Max: [2]int{to.X + 1, to.Y + 1}, Own: cover.Own, Name: cover.Name})
 		}
 	}
-	under := func(c hands.Cover) bool {
-		return c.Own && slices.ContainsFunc(marks, func(m image.Point) bool { return m.In(c.Area) })
-	}
 	switch {
-	case slices.ContainsFunc(shot.Covers, under):
+	case look.Under:
 		look.Note = "This program's window lies over the place: move it aside, and the picture shows what is there."
 	case len(shot.Hidden) > 0:
 		look.Note = "Blacked out: " + strings.Join(shot.Hidden, ", ")

@@ -119,8 +119,9 @@ func (s *session) begins(u use, now time.Time) {
 	if !u.sees && !u.acts {
 		return
 	}
-	if s.used.Since.IsZero() || s.used.Until.Before(now) && s.busy == 0 {
-		s.used = hands.Use{Session: s.id, Since: now}
+	if over := s.used.Until.Before(now) && s.busy == 0; over || !s.used.On() {
+		// What was allowed for longer than a request still is.
+		s.used = hands.Use{Session: s.id, Since: now, Idle: s.used.Idle}
 	}
 	s.busy++
 	s.used.Sees, s.used.Acts = s.used.Sees || u.sees, s.used.Acts || u.acts
@@ -147,7 +148,8 @@ func (s *session) holds(now time.Time) {
 }
 
 // Uses are the sessions that see the screens or have mouse and keyboard now,
-// and those whose time is just over; the oldest first. Drop takes one away.
+// those that may do so again, and those whose time is just over; the oldest
+// first. Drop takes one away.
 func (c *Computer) Uses() []hands.Use {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +172,8 @@ func (c *Computer) Uses() []hands.Use {
 
 // Drop ends what a session sees and does, for all sessions where it is "": the
 // requests under way too, with cause. forget also forgets which screens it was
-// allowed. What is held down is released in the background.
+// allowed; without it what was allowed for longer than a request goes on to count
+// as not used. What is held down is released in the background.
 func (c *Computer) Drop(id string, cause error, forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +184,10 @@ func (c *Computer) Drop(id string, cause error, forget bool) {
 		for r := range c.runs[name] {
 			r.cancel(cause)
 		}
-		s.used, s.pastes = hands.Use{}, false
+		s.used.Sees, s.used.Acts, s.pastes = false, false, false
+		if forget || !s.used.Idle {
+			s.used = hands.Use{}
+		}
 		if forget {
 			s.may, s.shared = nil, map[string]bool{}
 			for i := range s.pictures {

@@ -96,6 +96,10 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 			<-c.turn
 			return nil, nil, context.Cause(ctx)
 		}
+		if u.blind && c.opened() > 0 { // one was opened while it waited for its turn
+			<-c.turn
+			continue
+		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		c.mu.Lock()
 		if c.frozen != nil { // a card has opened while it waited for its turn
@@ -116,7 +120,7 @@ func (c *Computer) touch(ctx context.Context, s *session, u use, wait time.Durat
 				c.acting = nil
 			}
 			s.ends(u, time.Now())
-			if failed && !s.used.Since.IsZero() { // it never came to the display
+			if failed && s.used.On() { // it never came to the display
 				s.used, s.allowed = was.used, was.allowed
 			}
 			c.mu.Unlock()

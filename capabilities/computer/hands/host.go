@@ -40,7 +40,8 @@ const ClipOwnFor = 30 * time.Second
 // TargetColour is the colour of a target's edges: one that desktops do not have.
 var TargetColour = color.RGBA{R: 0xff, G: 0x00, B: 0xc8, A: 0xff}
 
-// Use says that a session sees the screens, or has mouse and keyboard.
+// Use says that a session sees the screens, or has mouse and keyboard. Where it
+// does neither that was broken off, and it may do so again while Until lasts.
 type Use struct {
 	Session string
 	Sees    bool
@@ -53,3 +54,6 @@ type Use struct {
 	// Rested is since when the person's own hands must have rested for it to act.
 	Rested time.Time
 }
+
+// On tells whether the session sees or acts.
+func (u Use) On() bool { return u.Sees || u.Acts }
