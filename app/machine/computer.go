@@ -24,7 +24,8 @@ type Computer interface {
 	Bind(hands.Host)
 	// Look takes the pictures for the card of r, which asks for c.
 	Look(ctx context.Context, c capabilities.Call, r consent.Request) []consent.Look
-	// Uses are the sessions that see or act, and those whose time is just over.
+	// Uses are the sessions that see or act, or may again, and those whose time is
+	// just over.
 	Uses() []hands.Use
 	// Drop ends that for a session, "" for all, with what is under way; forget
 	// has it forget what was allowed.
@@ -111,10 +112,10 @@ func (c *controls) uses() (now, idle []hands.Use) {
 		return nil, nil
 	}
 	for _, u := range c.exec.Uses() {
-		switch {
-		case u.Until.After(time.Now()):
+		switch left := u.Until.After(time.Now()); {
+		case left && u.On():
 			now = append(now, u)
-		case u.Idle:
+		case !left && u.Idle:
 			idle = append(idle, u)
 		}
 	}
@@ -204,8 +205,10 @@ func (c *controls) run(ctx context.Context) {
 			cancel()
 		}
 		wait := c.overdue()
-		for _, u := range now {
-			wait = min(wait, max(time.Until(u.Until), 0)+time.Millisecond)
+		for _, u := range c.exec.Uses() { // what is not used at the moment ends as well
+			if left := time.Until(u.Until); left > 0 || u.Idle {
+				wait = min(wait, max(left, 0)+time.Millisecond)
+			}
 		}
 		if left := personFor - time.Since(c.personAt()); left > 0 {
 			wait = min(wait, left+time.Millisecond)
@@ -277,12 +280,27 @@ func (c *controls) who(session string) string {
 	return "A program"
 }
 
-// drop ends what sessions see and do, "" for all of them.
+// drop ends what sessions see and do, "" for all of them; what a pause holds up
+// of it ends too.
 func (c *controls) drop(session string, cause error, forget bool) {
 	if c.exec == nil {
 		return
 	}
 	c.exec.Drop(session, cause, forget)
+	c.mu.Lock()
+	if p := c.pausedBy; p != nil && (session == "" || p.Session == session) {
+		c.pausedBy = nil
+	}
+	c.mu.Unlock()
+	c.kick()
+}
+
+// halt ends what all sessions see and do as the person pauses.
+func (c *controls) halt() {
+	if c.exec == nil {
+		return
+	}
+	c.exec.Drop("", errPaused(), false)
 	c.kick()
 }
 

@@ -138,9 +138,10 @@ func TestWhatEndsWithSight(t *testing.T) {
 			s.d.set(func() { s.d.layout = space.Layout{Screens: s.d.layout.Screens[1:]} })
 			s.d.tell(hands.Event{Screens: true, At: time.Now()})
 		}, again: func(s *screensRig) {
-			if _, ok := s.entry("Screen, mouse and keyboard: ended, the shared screen is gone"); !ok {
-				s.t.Error("Activity does not say that the shared screen is gone")
-			}
+			soon(s.t, "Activity says that the shared screen is gone", func() bool {
+				_, ok := s.entry("Screen, mouse and keyboard: ended, the shared screen is gone")
+				return ok
+			})
 		}, after: string(wire.CodePictureStale)},
 		"a quarter of an hour over": {before: func(s *screensRig) {
 			g := s.leave("act")
@@ -236,5 +237,61 @@ func TestScreensThatComeBack(t *testing.T) {
 	must(t, s.act(wire.ActKey))
 	if s.cards() != cards || !s.d.frame().On {
 		t.Errorf("%d questions more; the frame is %+v", s.cards()-cards, s.d.frame())
+	}
+}
+
+// What something else still allows goes on when leave for a quarter of an hour
+// is over, or is taken away.
+func TestWhatIsAllowedTwiceGoesOn(t *testing.T) {
+	for name, end := range map[string]func(*screensRig, consent.Stored){
+		"over":    func(s *screensRig, g consent.Stored) { time.Sleep(time.Until(g.Expires) + 700*time.Millisecond) },
+		"revoked": func(s *screensRig, g consent.Stored) { s.intend(snapshot.Intent{Kind: snapshot.Revoke, Text: g.ID}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScreens(t, computer.Options{})
+			_, err := s.see()
+			must(t, err)
+			must(t, s.act(wire.ActMouseDown))
+			for _, action := range []string{"see", "act"} {
+				g := s.leave(action)
+				g.ID, g.Scope, g.Session, g.Created = consent.NewID(), consent.Minutes15, "", time.Now().Add(-consent.TrustedFor+1500*time.Millisecond)
+				g.Expires = g.Created.Add(consent.TrustedFor)
+				must(t, s.m.o.Store.Remember(t.Context(), g))
+				s.m.changed()
+				end(s, g)
+				if !s.d.held() || !s.d.frame().On || s.m.Snapshot().Control == nil {
+					t.Errorf("leave to %s has ended what the session was allowed", action)
+				}
+			}
+			cards := s.cards()
+			if _, err := s.see(); err != nil || s.act(wire.ActKey) != nil || s.cards() != cards {
+				t.Errorf("%v, and the person was asked again: %v", err, s.cards() > cards)
+			}
+		})
+	}
+}
+
+// Leave for a time ends although what is remembered can't be read.
+func TestATimeEndsUnread(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	must(t, s.act(wire.ActKey))
+	g := s.leave("act")
+	g.Scope, g.Session, g.Created, g.Expires = consent.Minutes15, "", time.Now(), time.Now().Add(consent.TrustedFor)
+	must(t, s.m.o.Store.Remember(t.Context(), g))
+	c := newControls(s.m) // with a clock of the test's own
+	if c.overdue(); len(c.timed) != 1 {
+		t.Fatalf("held are %+v", c.timed)
+	}
+	must(t, s.m.o.Store.Close())
+	s.m.lists.mu.Lock()
+	s.m.lists.known = false
+	s.m.lists.mu.Unlock()
+	if wait := c.overdue(); len(c.timed) != 1 || wait > overdueAgain {
+		t.Errorf("held are %+v, it looks again after %v", c.timed, wait)
+	}
+	g.Expires = time.Now().Add(-time.Second)
+	c.timed[g.ID] = g
+	if c.overdue(); len(c.timed) != 0 || s.m.Snapshot().Control != nil {
+		t.Errorf("its time is over; held are %+v, in control is %+v", c.timed, s.m.Snapshot().Control)
 	}
 }

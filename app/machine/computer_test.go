@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"localpc/app/snapshot"
+	"localpc/capabilities"
 	"localpc/capabilities/computer"
 	"localpc/capabilities/computer/hands"
 	"localpc/consent"
@@ -193,6 +194,33 @@ func TestControlEndsUnused(t *testing.T) {
 	}
 }
 
+// What is broken off, and still allowed, ends for not being used too.
+func TestWhatIsBrokenOffEndsUnused(t *testing.T) {
+	for name, end := range map[string]func(*screensRig){
+		"the hub is gone": func(s *screensRig) { s.m.link.onState(tunnel.State{Phase: tunnel.Offline}) },
+		"paused":          func(s *screensRig) { s.intend(snapshot.Intent{Kind: snapshot.Pause}) },
+		"mouse revoked":   func(s *screensRig) { s.intend(snapshot.Intent{Kind: snapshot.Revoke, Text: s.leave("act").ID}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScreens(t, computer.Options{Idle: 2 * time.Second})
+			_, err := s.see()
+			must(t, err)
+			must(t, s.act(wire.ActKey))
+			end(s)
+			soon(t, "neither frame nor strip", func() bool { c := s.m.Snapshot().Control; return !s.d.frame().On && (c == nil || name == "paused") })
+			soon(t, "the log says that it has ended", func() bool { _, ok := s.entry("Screen, mouse and keyboard: ended, not used"); return ok })
+			all, err := s.m.o.Store.Remembered(t.Context(), "", "")
+			must(t, err)
+			if i := slices.IndexFunc(all, func(g consent.Stored) bool { return g.Rule.Capability == consent.CapabilityComputer }); i >= 0 {
+				t.Errorf("it may still %s", all[i].Rule.Action)
+			}
+			if c := s.m.Snapshot().Control; c != nil {
+				t.Errorf("it has ended, and the strip shows %+v", c)
+			}
+		})
+	}
+}
+
 func TestTheHubGoesAndTheButtonComesUp(t *testing.T) {
 	s := newScreens(t, computer.Options{})
 	must(t, s.act(wire.ActMouseDown))
@@ -233,10 +261,11 @@ func TestWhatTheDisplayTells(t *testing.T) {
 	soon(t, "the person's hands rest", func() bool { c := s.m.Snapshot().Control; return c != nil && !c.Person })
 }
 
-// Who a pause holds up is not said any more once its session has ended,
-// everything is stopped, or they have gone on.
+// Who a pause holds up is not said any more once its session or what it was
+// allowed has ended, everything is stopped, or they have gone on.
 func TestWhatAPauseHoldsUpEnds(t *testing.T) {
-	for name, end := range map[string]snapshot.Intent{"session ended": {Kind: snapshot.EndSession, Entry: "s1"}, "stopped": {Kind: snapshot.StopAll}, "resumed": {Kind: snapshot.Resume}} {
+	for name, end := range map[string]snapshot.Intent{"session ended": {Kind: snapshot.EndSession, Entry: "s1"}, "stopped": {Kind: snapshot.StopAll}, "resumed": {Kind: snapshot.Resume},
+		"all revoked": {Kind: snapshot.Revoke}, "switched off": {Kind: snapshot.SetCapability, Text: "computer", Way: "off"}} {
 		t.Run(name, func(t *testing.T) {
 			s := newScreens(t, computer.Options{})
 			must(t, s.act(wire.ActKey))
@@ -244,8 +273,12 @@ func TestWhatAPauseHoldsUpEnds(t *testing.T) {
 				_, err := s.m.Intend(t.Context(), in)
 				must(t, err)
 			}
-			if c := s.m.Snapshot().Control; c == nil || c.Who != "Research agent" || !c.Acts || c.StopKey != "" {
+			c := s.m.Snapshot().Control
+			if c == nil || c.Who != "Research agent" || !c.Acts || c.StopKey != "" {
 				t.Fatalf("paused, it shows %+v", c)
+			}
+			if s.m.Snapshot().Control == c { // published ones are read at any time
+				t.Error("two snapshots share one")
 			}
 			_, err := s.m.Intend(t.Context(), end)
 			must(t, err)
@@ -337,6 +370,26 @@ func TestACardDoesNotHideWhatItAsksAbout(t *testing.T) {
 			must(t, within(t, "the press", done))
 		})
 	}
+}
+
+// A card opens although the picture from before it is slow to come.
+func TestACardDoesNotWaitForItsPicture(t *testing.T) {
+	s := newScreens(t, computer.Options{})
+	s.m.controls.find(t.Context())
+	p := &wire.InputAction{SessionID: "s1", Action: wire.ActLeftClick, Coordinate: &wire.Point{70, 80}}
+	r := consent.Request{Session: "s1", Looks: true}
+	one, err := s.m.sessions.get("s1")
+	must(t, err)
+	defer s.m.controls.asks(r, capabilities.Call{Type: wire.TypeInput, Payload: p, Session: one.Session})()
+	s.m.controls.ops.Lock() // the frame is being drawn
+	opens := make(chan error, 1)
+	go func() { s.m.controls.firstLook(t.Context(), r); opens <- nil }()
+	select {
+	case <-opens:
+	case <-time.After(20 * time.Second):
+		t.Error("the card waits for the frame")
+	}
+	s.m.controls.ops.Unlock()
 }
 
 func TestCardsShowWhatWouldBeSeen(t *testing.T) {

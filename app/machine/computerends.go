@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"localpc/app/snapshot"
@@ -13,30 +14,36 @@ import (
 // unused ends a session's use that it has made nothing of for a while. It has
 // to ask again.
 func (c *controls) unused(ctx context.Context, u hands.Use) {
-	c.exec.Drop(u.Session, stoppedBy("Screen, mouse and keyboard were not used for 10 minutes, so that has ended; ask again."), true)
-	c.revoke(ctx, u.Session)
+	c.drop(u.Session, stoppedBy("Screen, mouse and keyboard were not used for 10 minutes, so that has ended; ask again."), true)
+	if c.revoke(ctx, u.Session) == 0 && !u.On() {
+		return // what it had was taken away before
+	}
 	c.tell(u.Session, "Screen, mouse and keyboard: ended, not used for 10 minutes", "It asks again before it uses them.", snapshot.Done)
 }
 
-// revoke takes what a session was allowed at the screen away, "" for all.
-func (c *controls) revoke(ctx context.Context, session string) {
+// revoke takes what a session was allowed at the screen away, "" for all, and
+// says how much that was.
+func (c *controls) revoke(ctx context.Context, session string) (revoked int) {
 	if c.exec == nil {
-		return
+		return 0
 	}
 	all, err := c.m.o.Store.Remembered(ctx, "", "")
 	if err != nil {
 		c.m.log.Error("The grants could not be read", "err", err)
-		return
+		return 0
 	}
 	for _, g := range all {
 		if g.Deny || g.Rule.Capability != consent.CapabilityComputer || !c.holds(g, session) {
 			continue
 		}
-		if _, err := c.m.o.Store.Revoke(ctx, g.ID); err != nil {
+		n, err := c.m.o.Store.Revoke(ctx, g.ID)
+		if err != nil {
 			c.m.log.Error("A grant could not be revoked", "err", err)
 		}
+		revoked += n
 	}
 	c.m.changed()
+	return revoked
 }
 
 // holds tells whether a grant is for this session, "" for any: its own, or one
@@ -49,7 +56,7 @@ func (c *controls) holds(g consent.Stored, session string) bool {
 		return g.Scope == consent.Minutes15
 	}
 	s, err := c.m.sessions.get(session)
-	return err == nil && g.Scope == consent.Minutes15 && s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal
+	return err == nil && g.Scope == consent.Minutes15 && reaches(g, s)
 }
 
 // revoked ends what was allowed by what is gone now.
@@ -57,43 +64,73 @@ func (c *controls) revoked(gone []consent.Stored) {
 	c.end(gone, stoppedBy("The person at this computer took away what allowed this."))
 }
 
-// end is revoked with a cause of its own.
+// end is revoked with a cause of its own. What something else still allows goes
+// on.
 func (c *controls) end(gone []consent.Stored, cause error) {
+	left, _ := c.m.lists.stored() // where they can't be read, nothing allows it
 	for _, g := range gone {
 		if g.Deny || g.Rule.Capability != consent.CapabilityComputer {
 			continue
 		}
-		// Which screens are shared is a matter of seeing them alone.
-		forget := g.Rule.Action == "see"
-		if g.Scope == consent.Session {
-			c.drop(g.Session, cause, forget)
-			continue
-		}
 		for _, s := range c.m.sessions.list() {
-			if s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal {
-				c.drop(s.ID, cause, forget)
+			if !reaches(g, s) || slices.ContainsFunc(left, func(other consent.Stored) bool { return reaches(other, s) && instead(other, g) }) {
+				continue
 			}
+			// Which screens are shared is a matter of seeing them alone.
+			c.drop(s.ID, cause, g.Rule.Action == "see")
 		}
 	}
 }
+
+// reaches tells whether a grant is for this session: its own, or one of its
+// program.
+func reaches(g consent.Stored, s *session) bool {
+	if g.Scope == consent.Session {
+		return g.Session == s.ID
+	}
+	return s.who.hub == g.Rule.Hub && s.who.principal.ID == g.Rule.Principal
+}
+
+// instead tells whether other allows all that g did, in the sessions that both
+// are for.
+func instead(other, g consent.Stored) bool {
+	a, b := other.Rule, g.Rule
+	if b.Action == "see" && g.Choice.Screens != "" {
+		shared := consent.SplitScreens(other.Choice.Screens)
+		for _, name := range consent.SplitScreens(g.Choice.Screens) {
+			if !slices.Contains(shared, name) {
+				return false
+			}
+		}
+		a.Exact, b.Exact = "", ""
+	}
+	return !other.Deny && a == b
+}
+
+// overdueAgain is when grants that could not be read are read again.
+const overdueAgain = 2 * time.Second
 
 // overdue ends what was allowed for a time that is over, and says how long it is
 // until the next.
 func (c *controls) overdue() time.Duration {
 	held := map[string]bool{}
-	for _, g := range c.m.lists.stored() {
+	stored, ok := c.m.lists.stored()
+	for _, g := range stored {
 		if !g.Deny && g.Rule.Capability == consent.CapabilityComputer && !g.Expires.IsZero() {
 			c.timed[g.ID], held[g.ID] = g, true
 		}
 	}
 	now, next := time.Now(), time.Hour
+	if !ok {
+		next = overdueAgain
+	}
 	var over []consent.Stored
 	for id, g := range c.timed {
-		switch {
-		case held[id]:
+		switch live := policy.Live(g, now); {
+		case live && (held[id] || !ok):
 			next = min(next, g.Expires.Sub(now)+time.Millisecond)
 			continue
-		case !policy.Live(g, now):
+		case !live:
 			over = append(over, g)
 		}
 		delete(c.timed, id) // else it was revoked
@@ -200,18 +237,20 @@ func (c *controls) keepWaiting(s *snapshot.Control) {
 }
 
 // paused is who the person's pause holds up: nil once they have gone on, or
-// stopped everything, or its session has ended.
+// stopped everything, or what it was allowed, or its session, has ended. It is
+// the caller's own.
 func (c *controls) paused() *snapshot.Control {
 	c.mu.Lock()
-	s := c.pausedBy
+	p := c.pausedBy
 	c.mu.Unlock()
-	if s == nil || !c.m.isPaused() {
+	if p == nil || !c.m.isPaused() {
 		return nil
 	}
-	if _, err := c.m.sessions.get(s.Session); err != nil {
+	if _, err := c.m.sessions.get(p.Session); err != nil {
 		return nil
 	}
-	return s
+	s := *p
+	return &s
 }
 
 // byPerson notes that the person's own hands are at work. At a card they answer.

@@ -35,8 +35,9 @@ func (m *Machine) cut(ctx context.Context, gone []consent.Stored) {
 	}, stoppedBy("The person at this computer took away what allowed this."))
 }
 
-// asks notes what a connection, or something at the screen, is asked for as. It is noted before that is
-// decided: what is taken away at this moment is not missed.
+// asks notes what a connection, or something at the screen, is asked for as. It
+// is noted before that is decided: what is taken away at this moment is not
+// missed.
 func (f *flights) asks(id string, r consent.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -41,7 +41,8 @@ func TestConnectionsEndWithTheirPermission(t *testing.T) {
 	grantOf := func() string {
 		t.Helper()
 		n.grants(1)
-		for _, g := range n.m.lists.stored() {
+		stored, _ := n.m.lists.stored()
+		for _, g := range stored {
 			if g.Rule.Capability == "network" {
 				return g.ID
 			}

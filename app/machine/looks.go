@@ -82,10 +82,22 @@ func (c *controls) firstLook(ctx context.Context, r consent.Request) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstWithin)
 	defer cancel()
-	if looks := c.exec.Look(ctx, a.call, r); len(looks) == 1 && len(looks[0].Data) > 0 && !looks[0].Under {
+	done := make(chan struct{})
+	if !c.m.background(func(context.Context) {
+		defer close(done)
+		looks := c.exec.Look(ctx, a.call, r)
+		if ctx.Err() != nil || len(looks) != 1 || len(looks[0].Data) == 0 || looks[0].Under {
+			return
+		}
 		c.mu.Lock()
 		a.first = looks[0]
 		c.mu.Unlock()
+	}) {
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done(): // it waits for something else at the display
 	}
 }
 

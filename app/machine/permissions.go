@@ -51,8 +51,9 @@ func (l *lists) stale() {
 	l.m.changed()
 }
 
-// stored are the grants that hold now, the newest first.
-func (l *lists) stored() []consent.Stored {
+// stored are the grants that hold now, the newest first; ok is false where they
+// could not be read.
+func (l *lists) stored() (all []consent.Stored, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v := l.m.o.Store.GrantsVersion(); !l.known || v != l.version {
@@ -63,13 +64,13 @@ func (l *lists) stored() []consent.Stored {
 			if l.m.ctx.Err() == nil {
 				l.m.log.Error("The grants could not be read", "err", err)
 			}
-			return nil
+			return nil, false
 		}
 		slices.Reverse(all)
 		l.grants, l.version, l.known = all, v, true
 	}
 	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(l.grants), func(g consent.Stored) bool { return !policy.Live(g, now) })
+	return slices.DeleteFunc(slices.Clone(l.grants), func(g consent.Stored) bool { return !policy.Live(g, now) }), true
 }
 
 // programKeys are the keys at the hub inside, where this computer is paired
@@ -101,7 +102,8 @@ func (l *lists) programKeys() []Key {
 func (m *Machine) shownGrants() []snapshot.Grant {
 	var out []snapshot.Grant
 	home, _ := os.UserHomeDir() // without one, paths are whole
-	for _, g := range m.lists.stored() {
+	stored, _ := m.lists.stored()
+	for _, g := range stored {
 		s := snapshot.Grant{ID: g.ID, Who: consent.Visible(g.Name, false), May: policy.RuleWords(policy.AtHome(g.Rule, home), g.Choice), Deny: g.Deny,
 			Scope: scopeShown(g.Scope), Until: g.Expires, LastUsed: g.LastUsed}
 		if g.Scope == consent.Session {
@@ -151,7 +153,8 @@ func (m *Machine) programs() []snapshot.Program {
 			p.LastSeen = later(p.LastSeen, s.seen())
 		}
 	}
-	for _, g := range m.lists.stored() {
+	stored, _ := m.lists.stored()
+	for _, g := range stored {
 		if g.Rule.Hub == hub && hub != "" && g.Rule.Principal != "" && g.Name != "" {
 			p := at(g.Rule.Principal, g.Name)
 			p.LastSeen = later(p.LastSeen, g.LastUsed)
@@ -215,7 +218,7 @@ func (m *Machine) shownCapabilities() []snapshot.Capability {
 }
 
 // setCapability says how far a capability may go from now on. Commands that run
-// go on; connections do not.
+// go on; connections, and what is done at the screen, do not.
 func (m *Machine) setCapability(ctx context.Context, name, extent string) (snapshot.Reply, error) {
 	i := slices.IndexFunc(extents, func(c snapshot.Capability) bool { return c.Name == name })
 	if i < 0 {

@@ -59,7 +59,7 @@ func (m *Machine) pause(ctx context.Context) error {
 	m.mu.Lock()
 	m.paused = true
 	m.mu.Unlock()
-	m.controls.drop("", errPaused(), false) // at once, what is under way too
+	m.controls.halt() // at once, what is under way too
 	m.changed()
 	return nil
 }
