@@ -141,9 +141,21 @@ func TestHandsLetGo(t *testing.T) {
 	h := handsOn(t, d)
 	hold := func() {
 		t.Helper()
-		go h.Act(t.Context(), hands.Action{Kind: hands.HoldKey, Chord: "shift+a", Hold: time.Minute, Seen: time.Now()})
-		if !d.Until(soon, func() bool { return d.Held() == 2 }) {
-			t.Fatalf("%d keys are down", d.Held())
+		ended := make(chan error, 1)
+		act := func() {
+			ended <- h.Act(t.Context(), hands.Action{Kind: hands.HoldKey, Chord: "shift+a", Hold: time.Minute, Seen: time.Now()})
+		}
+		go act()
+		var err error
+		if !d.Until(soon, func() bool {
+			select {
+			case err = <-ended: // it went to a process that was about to end
+				go act()
+			default:
+			}
+			return d.Held() == 2
+		}) {
+			t.Fatalf("%d keys are down, %v", d.Held(), err)
 		}
 	}
 	hold()
