@@ -357,8 +357,8 @@ func TestSessionCardOnASmallScreen(t *testing.T) {
 				card.WaitNoText(soon, "Read on")
 			}
 			for _, word := range []string{"Deny", "Not for the next 15 minutes"} {
-				if at, ok := card.FindText(word); !ok || at.Max.Y > o.Height {
-					t.Errorf("%q is not in sight: %v", word, at)
+				if !d.Until(soon, func() bool { at, ok := card.FindText(word); return ok && at.Max.Y <= o.Height }) {
+					t.Errorf("%q is not in sight", word)
 				}
 			}
 		})
