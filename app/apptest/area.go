@@ -3,6 +3,7 @@
 package apptest
 
 import (
+	"bytes"
 	"image"
 	"strings"
 	"time"
@@ -133,12 +134,35 @@ func (a *Area) WaitNoText(limit time.Duration, words ...string) {
 	}
 }
 
-// ClickText waits up to 10 s for the words and clicks in their middle.
+// ClickText waits up to 10 s for the words, and to stand still: a person does not
+// click where something was before its window grew. It clicks in their middle.
 func (a *Area) ClickText(words ...string) {
 	a.d.t.Helper()
-	r := a.WaitText(10*time.Second, words...)
+	var r image.Rectangle
+	if !until(10*time.Second, func() bool {
+		before := a.d.Capture()
+		at, ok := a.FindText(words...)
+		if ok {
+			r = at
+		}
+		return ok && same(before, a.d.Capture(), r)
+	}) && r.Empty() {
+		a.d.fail("%q does not appear within 10 s", strings.Join(words, " "))
+	}
 	c := r.Min.Add(r.Max).Div(2)
 	a.d.Click(c.X, c.Y)
+}
+
+// same tells whether two pictures have the same pixels in r.
+func same(a, b *image.RGBA, r image.Rectangle) bool {
+	r = r.Intersect(a.Rect).Intersect(b.Rect)
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		i, j := a.PixOffset(r.Min.X, y), b.PixOffset(r.Min.X, y)
+		if !bytes.Equal(a.Pix[i:i+4*r.Dx()], b.Pix[j:j+4*r.Dx()]) {
+			return false
+		}
+	}
+	return true
 }
 
 // FindText is Screen().FindText; the others likewise.

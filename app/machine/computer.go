@@ -70,8 +70,7 @@ type controls struct {
 	card      bool                 // guarded by mu: one is open
 	test      *snapshot.ScreenTest // guarded by mu
 	testing   bool                 // guarded by mu
-	screens   int                  // guarded by mu: how often the screens have changed, as the test counts
-	moves     int                  // guarded by mu: the same, as moved counts
+	screens   int                  // guarded by mu: how often the screens have changed
 	pausedBy  *snapshot.Control    // guarded by mu: who saw or acted as the person paused
 }
 

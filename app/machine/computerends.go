@@ -139,26 +139,27 @@ func (c *controls) overdue() time.Duration {
 	return next
 }
 
+// lastChange tells whether the screens have not changed again since the change
+// of this number.
+func (c *controls) lastChange(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.screens == n
+}
+
 // screensStay is how long a screen may be away while the screens are changed.
 const screensStay = 700 * time.Millisecond
 
 // moved ends what the screens that are not there any more were for: an action at
 // once, a session when its last one stays away.
-func (c *controls) moved(ctx context.Context) {
+func (c *controls) moved(ctx context.Context, change int) {
 	c.exec.Moved()
-	c.mu.Lock()
-	c.moves++
-	move := c.moves
-	c.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(screensStay):
 	}
-	c.mu.Lock()
-	last := c.moves == move
-	c.mu.Unlock()
-	if !last {
+	if !c.lastChange(change) {
 		return // the last one looks
 	}
 	within, cancel := context.WithTimeout(ctx, handsWithin)
@@ -205,8 +206,12 @@ func (c *controls) event(e hands.Event) {
 		c.exec.Person()
 		c.byPerson()
 	case e.Screens:
-		c.m.background(c.moved)
-		c.m.background(c.testAgain)
+		c.mu.Lock()
+		c.screens++
+		change := c.screens
+		c.mu.Unlock()
+		c.m.background(func(ctx context.Context) { c.moved(ctx, change) })
+		c.m.background(func(ctx context.Context) { c.testAgain(ctx, change) })
 		c.m.changed()
 	case e.Lost:
 		c.m.background(func(context.Context) {

@@ -66,11 +66,9 @@ func (c *controls) endTest(t *snapshot.ScreenTest) {
 
 // testAgain runs the test again when the screens have changed and then stay as
 // they are, where there was one, nobody is in control, and no card is open.
-func (c *controls) testAgain(ctx context.Context) {
+func (c *controls) testAgain(ctx context.Context, change int) {
 	c.mu.Lock()
 	before := c.test
-	c.screens++
-	change := c.screens
 	c.mu.Unlock()
 	if before == nil {
 		return
@@ -80,10 +78,7 @@ func (c *controls) testAgain(ctx context.Context) {
 		return
 	case <-time.After(settledAfter):
 	}
-	c.mu.Lock()
-	last := c.screens == change
-	c.mu.Unlock()
-	if !last {
+	if !c.lastChange(change) {
 		return // it runs after the last one
 	}
 	if now, _ := c.uses(); len(now) > 0 || c.m.asks.Waiting() > 0 || !c.beginTest() {

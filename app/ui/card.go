@@ -311,12 +311,30 @@ func (o *openCard) painted() {
 		return
 	}
 	o.drawn = true
+	o.settle(looksAgain)
 	o.look()
 	o.of.ui.o.Send(desklink.Up{Shown: &desklink.CardRef{ID: o.card.Request.ID}})
 	o.after(time.Duration(o.card.ArmMS)*time.Millisecond, func() {
 		o.armed, o.typed = true, ""
 		o.changed()
 	})
+}
+
+// looksAgain is how often it is looked again whether a card is on the screen.
+const looksAgain = 10
+
+// settle brings a card that was painted onto the screen, and looks again some
+// times: the toolkit may learn the scale only now, and makes the window larger.
+func (o *openCard) settle(more int) {
+	if o.tooBig() {
+		if !o.armed && o.width != o.of.width() {
+			o.begin()
+		}
+		o.refit()
+	}
+	if more > 0 {
+		o.after(sizeAgain, func() { o.settle(more - 1) })
+	}
 }
 
 // changed brings the buttons up to date with what is chosen and armed.

@@ -173,16 +173,21 @@ func TestACardTooHighIsScrolled(t *testing.T) {
 
 // small is a screen with little room.
 type small struct {
-	height float32
-	Screen // what cards do not use
+	width, height float32 // width 0: more than a card takes
+	Screen                // what cards do not use
 }
 
 func (small) Guard(fyne.Window, func(Press) bool) {}
 
-func (small) ShowCalm(w fyne.Window)       { w.Show() }
-func (small) Calm(fyne.Window)             {}
-func (small) Visible(fyne.Window) bool     { return true }
-func (r small) Room(fyne.Window) fyne.Size { return fyne.NewSize(1000, r.height) }
+func (small) ShowCalm(w fyne.Window)   { w.Show() }
+func (small) Calm(fyne.Window)         {}
+func (small) Visible(fyne.Window) bool { return true }
+func (r small) Room(fyne.Window) fyne.Size {
+	if r.width == 0 {
+		r.width = 1000
+	}
+	return fyne.NewSize(r.width, r.height)
+}
 
 // Of a session card the way that is chosen has to be in sight; of trust, what
 // it costs.
@@ -207,6 +212,23 @@ func TestTheChosenWayIsSeen(t *testing.T) {
 		test.Tap(s.button(w, "Read on ↓"))
 	}
 	s.allows(o, "read on")
+}
+
+// A card whose window turns out larger than the screen after it was painted, as
+// where the scale is learnt late, is brought onto it.
+func TestACardThatOutgrowsTheScreen(t *testing.T) {
+	s := newStage(t)
+	s.u.o.Screen = small{height: 900}
+	s.show(s.session("/home/person/project"))
+	s.paint()
+	if n := len(s.sent); n == 0 || s.sent[n-1].Shown == nil {
+		t.Fatalf("the card was not shown: %+v", s.sent)
+	}
+	s.u.o.Screen = small{width: 400, height: 300}
+	s.clock.run(500 * time.Millisecond)
+	if at := s.u.card.win.Canvas().Size(); at.Width > 401 || at.Height > 301 {
+		t.Errorf("the card takes %v of 400 by 300", at)
+	}
 }
 
 // Many steps are opened first; all of them can be reached.
